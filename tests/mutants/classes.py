@@ -110,7 +110,7 @@ CLASSES = (
                     "        pass\n")),
     BugClass("B18", "a top-up every five minutes", "lago 1962",
              f"{T}/topups/test_topups.py"
-             "::test_b18_below_its_threshold_a_wallet_is_topped_up_by_itself_once",
+             "::test_b18_a_wallet_below_its_threshold_is_topped_up_automatically_once",
              Mutant("billing/services/payments/topups/automatic_topups.py", "actor=BILLING, now=now, window=window)",
                     "actor=BILLING, now=now, window=None)")),
     BugClass("B19", "a credit note is a cent more than its invoice", "lago 2643, 4411",

@@ -1,4 +1,4 @@
-"""Gateways are called with the rights of a worker."""
+"""Gateway calls with the database rights of a worker."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """Workers call Stripe; the web has no right to write what is sent there."""
+    """Workers call Stripe; the web role may not write what is sent there."""
     from deploy.embedded.roles import WORKER
     from tests.database import logged_in_as
 

@@ -1,4 +1,4 @@
-"""The contract of every payment gateway."""
+"""Contract of every payment gateway."""
 
 from datetime import timedelta
 
@@ -27,20 +27,20 @@ def under_test(request: pytest.FixtureRequest) -> GatewayUnderTest:
     return made
 
 
-def test_a_charge_goes_through_and_has_a_reference(under_test: GatewayUnderTest) -> None:
+def test_a_succeeded_charge_has_a_reference(under_test: GatewayUnderTest) -> None:
     outcome = under_test.gateway.charge(CHARGE, now=NOW)
     assert isinstance(outcome, Succeeded)
     assert 0 < len(outcome.reference) <= LONGEST_REFERENCE
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_the_same_key_twice_is_one_payment_with_one_answer(under_test: GatewayUnderTest) -> None:
+def test_a_repeated_charge_with_one_key_charges_once_with_the_same_answer(under_test: GatewayUnderTest) -> None:
     first = under_test.gateway.charge(CHARGE, now=NOW)
     assert under_test.gateway.charge(CHARGE, now=NOW + timedelta(days=400)) == first
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_another_key_is_another_payment(under_test: GatewayUnderTest) -> None:
+def test_a_charge_with_another_key_is_a_separate_payment(under_test: GatewayUnderTest) -> None:
     other = GatewayCharge("pay_02", 5, "JPY", "ten_tern", "Invoice 2026-10-0002")
     first, second = (under_test.gateway.charge(charge, now=NOW) for charge in (CHARGE, other))
     assert first != second
@@ -50,14 +50,14 @@ def test_another_key_is_another_payment(under_test: GatewayUnderTest) -> None:
 @pytest.mark.parametrize(
     "other", [(164219, "EUR", "ten_kestrel"), (164218, "USD", "ten_kestrel"), (164218, "EUR", "x")]
 )
-def test_a_key_never_stands_for_a_second_charge(under_test: GatewayUnderTest, other: tuple[int, str, str]) -> None:
+def test_a_key_cannot_be_reused_for_another_charge(under_test: GatewayUnderTest, other: tuple[int, str, str]) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
     with pytest.raises(ChargeKeyTaken, match="pay_01"):
         under_test.gateway.charge(GatewayCharge("pay_01", *other, "Invoice 2026-10-0001"), now=NOW)
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_a_declined_charge_says_why_and_stays_declined(under_test: GatewayUnderTest) -> None:
+def test_a_declined_charge_has_a_reason_and_stays_declined(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "declined")
     first = under_test.gateway.charge(CHARGE, now=NOW)
     assert isinstance(first, Declined)
@@ -68,7 +68,7 @@ def test_a_declined_charge_says_why_and_stays_declined(under_test: GatewayUnderT
     assert under_test.taken() == {}
 
 
-def test_after_an_answer_that_was_lost_the_same_key_tells_what_happened(under_test: GatewayUnderTest) -> None:
+def test_a_charge_with_a_lost_answer_is_found_by_its_key(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "lost", "lost")
     for _ in range(2):
         with pytest.raises(OutcomeUnknown):
@@ -78,7 +78,7 @@ def test_after_an_answer_that_was_lost_the_same_key_tells_what_happened(under_te
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_one_that_cannot_be_reached_has_taken_nothing(under_test: GatewayUnderTest) -> None:
+def test_an_unreachable_gateway_charges_nothing(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "unreachable")
     with pytest.raises(GatewayUnreachable):
         under_test.gateway.charge(CHARGE, now=NOW)
@@ -96,7 +96,7 @@ def test_a_rejected_charge_gives_its_reason_and_takes_nothing(under_test: Gatewa
     assert under_test.taken() == {}
 
 
-def test_after_it_was_repaired_the_same_key_goes_through(under_test: GatewayUnderTest) -> None:
+def test_a_rejected_charge_succeeds_with_the_same_key_once_fixed(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "rejected")
     with pytest.raises(GatewayRejected):
         under_test.gateway.charge(CHARGE, now=NOW)
@@ -114,7 +114,7 @@ def test_a_succeeded_charge_with_a_lost_answer_is_found_after_a_rejection(under_
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_a_slow_one_says_when_to_ask_again_and_has_an_answer_then(under_test: GatewayUnderTest) -> None:
+def test_a_slow_gateway_states_when_to_retry_and_then_answers(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "slow")
     with pytest.raises(OutcomeUnknown) as silence:
         under_test.gateway.charge(CHARGE, now=NOW)
@@ -152,7 +152,7 @@ def test_withdrawing_a_succeeded_charge_returns_its_success(under_test: GatewayU
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_what_is_withdrawn_is_the_charge_of_its_key_and_no_other(under_test: GatewayUnderTest) -> None:
+def test_a_withdrawal_with_the_key_of_another_charge_is_refused(under_test: GatewayUnderTest) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
     with pytest.raises(ChargeKeyTaken):
         under_test.gateway.withdraw(GatewayCharge("pay_01", 5, "EUR", "ten_kestrel", "x"), now=NOW)

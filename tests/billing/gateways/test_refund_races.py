@@ -1,4 +1,4 @@
-"""Concurrent refunds at the simulated gateway never return more than was taken."""
+"""Concurrent refunds at the simulated gateway."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -20,7 +20,7 @@ def gateway(own_database: OwnDatabase) -> SimulatedGateway:
     return SimulatedGateway()
 
 
-def test_thirty_two_refunds_at_once_send_back_no_more_than_was_taken(gateway: SimulatedGateway) -> None:
+def test_32_concurrent_refunds_return_no_more_than_was_charged(gateway: SimulatedGateway) -> None:
     gateway.charge(GatewayCharge("pay_1", 300, "EUR", "ten_1", "October"), now=NOW)
     start = Barrier(MANY)
 

@@ -1,4 +1,4 @@
-"""The payment gateways under test, and how to break each of them."""
+"""Payment gateways under test, with fault injection."""
 
 from collections import defaultdict
 from datetime import UTC, datetime

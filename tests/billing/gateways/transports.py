@@ -1,4 +1,4 @@
-"""The transport of requests to Stripe, replaced."""
+"""Replaced HTTP transport of requests to Stripe."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Payments go through the simulated gateway, and messages are captured."""
+"""Simulated gateway and captured messages for payment tests."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ def _collected() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def enqueued() -> "Iterator[CapturedMessages]":
-    """The hints that were given, first to last."""
+    """Return the captured messages, oldest first."""
     from tests.billing.payments.payable_invoices import captured_messages
 
     with captured_messages() as hints:

@@ -1,4 +1,4 @@
-"""Final invoices to be paid, and a gateway with injected faults."""
+"""Payable invoices, and a gateway with injected faults."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,19 +46,19 @@ def reload_invoice(invoice: Invoice) -> Invoice:
 
 
 def payments_of(invoice: Invoice) -> list[Payment]:
-    """Return its payments, first to last."""
+    """Return the payments of an invoice, oldest first."""
     with tenant_scope(invoice.tenant_id):
         return list(Payment.objects.filter(invoice=invoice).order_by("opened_at", "pk"))
 
 
 def request_payment(invoice: Invoice, *, now: datetime = NOW) -> Payment:
-    """Ask for the money, as somebody who presses the button does."""
+    """Request a payment like the pay button does."""
     with tenant_scope(invoice.tenant_id):
         return payment_creation.open_payment(invoice, actor=MIRA, now=now)
 
 
 def process_payment(payment: Payment, *, now: datetime = NOW) -> Payment:
-    """Let a worker look at a payment, and return it as it is then."""
+    """Let a worker process a payment, and return its new state."""
     payment_collection.PAYMENTS.collect(payment.pk, payment.tenant_id, now=now)
     with tenant_scope(payment.tenant_id):
         return Payment.objects.get(pk=payment.pk)
@@ -69,13 +69,13 @@ def fail_next_charges(invoice: Invoice, *ills: GatewayFault) -> None:
 
 
 def charged_amounts(invoice: Invoice) -> list[int]:
-    """Return what the gateway has taken from the invoice's tenant."""
+    """Return what the gateway has charged the invoice's tenant."""
     charges = SimulatedCharge.objects.filter(payer=invoice.tenant_id, declined=False)
     return list(charges.values_list("minor", flat=True))
 
 
 def sweep_payments(now: datetime) -> None:
-    """Do what the beat does every half minute, with workers that lose no hint."""
+    """Run the half-minute payment task with workers that lose no message."""
     payment_creation.open_due_payments(now=now)
     for _, payment_id, tenant_id in payment_collection.PAYMENTS.due(now=now):
         payment_collection.PAYMENTS.collect(payment_id, tenant_id, now=now)
@@ -83,7 +83,7 @@ def sweep_payments(now: datetime) -> None:
 
 @contextmanager
 def captured_messages() -> Iterator[CapturedMessages]:
-    """Keep hints instead of sending them."""
+    """Keep messages instead of sending them."""
     enqueued: CapturedMessages = []
     with outbox.captured(lambda *hint: enqueued.append(hint)):
         yield enqueued

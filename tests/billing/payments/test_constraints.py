@@ -1,4 +1,4 @@
-"""PostgreSQL refuses invalid payments, whoever writes them."""
+"""PostgreSQL constraints on payments and paid invoices."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,57 +25,57 @@ from tests.billing.payments.payable_invoices import (
 pytestmark = pytest.mark.django_db
 
 
-def refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
+def assert_refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
     with tenant_scope(invoice.tenant_id), pytest.raises(DatabaseError, match=match), transaction.atomic():
         attack()
 
 
-def made(invoice: Invoice, **otherwise: Any) -> Callable[[], Payment]:
+def payment_write(invoice: Invoice, **otherwise: Any) -> Callable[[], Payment]:
     fields = {"tenant_id": invoice.tenant_id, "minor": invoice.total, "currency": invoice.currency}
     waits = {"gateway": "simulated", "opened_at": NOW, "due_at": NOW}
     return lambda: Payment.objects.create(invoice=invoice, **fields | waits | otherwise)
 
 
-def test_there_is_no_second_payment_beside_one_that_waits_or_succeeded() -> None:
+def test_a_second_payment_beside_a_pending_or_succeeded_one_is_refused() -> None:
     waiting, paid = create_final_invoice(), create_final_invoice()
     request_payment(waiting)
     process_payment(request_payment(paid))
-    refused(waiting, made(waiting), "one_payment_per_invoice")
-    refused(paid, made(paid), "one_payment_per_invoice")
+    assert_refused(waiting, payment_write(waiting), "one_payment_per_invoice")
+    assert_refused(paid, payment_write(paid), "one_payment_per_invoice")
 
 
 @pytest.mark.parametrize("odd", [{"minor": 199}, {"minor": 201}, {"minor": 0}, {"minor": -200}, {"currency": "USD"}])
-def test_a_payment_is_of_all_that_is_due(odd: dict[str, Any]) -> None:
+def test_a_payment_covers_the_full_amount_due(odd: dict[str, Any]) -> None:
     invoice = create_final_invoice()
-    refused(invoice, made(invoice, **odd), "all that is due|payment_of_something")
+    assert_refused(invoice, payment_write(invoice, **odd), "all that is due|payment_of_something")
 
 
-def test_a_draft_and_an_invoice_of_nothing_have_no_payment() -> None:
+def test_a_draft_or_zero_invoice_cannot_have_a_payment() -> None:
     unfinished, nothing = create_draft_invoice(), create_final_invoice(0)
-    refused(unfinished, made(unfinished), "all that is due")
-    refused(nothing, made(nothing), "payment_of_something")
+    assert_refused(unfinished, payment_write(unfinished), "all that is due")
+    assert_refused(nothing, payment_write(nothing), "payment_of_something")
 
 
-def test_another_tenants_invoice_has_no_payment_of_ours() -> None:
+def test_an_invoice_of_another_tenant_cannot_have_our_payment() -> None:
     ours, theirs = create_final_invoice(), create_final_invoice()
-    refused(ours, made(theirs, tenant_id=ours.tenant_id), "all that is due")
+    assert_refused(ours, payment_write(theirs, tenant_id=ours.tenant_id), "all that is due")
 
 
-def test_a_payment_begins_as_pending() -> None:
+def test_a_payment_starts_as_pending() -> None:
     invoice = create_final_invoice()
     settled = {"due_at": None, "settled_at": NOW}
-    refused(invoice, made(invoice, status=PaymentStatus.SUCCEEDED, **settled), "begins as pending")
+    assert_refused(invoice, payment_write(invoice, status=PaymentStatus.SUCCEEDED, **settled), "begins as pending")
 
 
 @pytest.mark.parametrize("change", [{"minor": 1}, {"currency": "USD"}, {"gateway": "other"}, {"automatic": True}])
-def test_what_was_asked_for_never_changes(change: dict[str, Any]) -> None:
+def test_amount_currency_gateway_and_origin_of_a_payment_cannot_change(change: dict[str, Any]) -> None:
     payment = request_payment(create_final_invoice())
     rows = Payment.objects.filter(pk=payment.pk)
-    refused(payment.invoice, lambda: rows.update(**change), "stays what it is")
+    assert_refused(payment.invoice, lambda: rows.update(**change), "stays what it is")
 
 
 @pytest.mark.parametrize("ills", [(), (GatewayFault.DECLINED,)])
-def test_a_settled_payment_never_changes(ills: tuple[GatewayFault, ...]) -> None:
+def test_a_settled_payment_cannot_change(ills: tuple[GatewayFault, ...]) -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, *ills)
     payment = process_payment(request_payment(invoice))
@@ -85,11 +85,11 @@ def test_a_settled_payment_never_changes(ills: tuple[GatewayFault, ...]) -> None
         {"reference": "x"},
         {"attempts": 9},
     ):
-        refused(invoice, lambda change=change: rows.update(**change), "stays what it is")  # type: ignore[misc]
+        assert_refused(invoice, lambda change=change: rows.update(**change), "stays what it is")  # type: ignore[misc]
     assert payments_of(invoice) == [payment]
 
 
-def test_no_payment_is_deleted() -> None:
+def test_a_payment_cannot_be_deleted() -> None:
     invoice = create_final_invoice()
     request_payment(invoice)
 
@@ -97,11 +97,11 @@ def test_no_payment_is_deleted() -> None:
         with connection.cursor() as cursor:
             cursor.execute(sql)
 
-    refused(invoice, lambda: say("DELETE FROM billing_payment"), "permission denied")
-    refused(invoice, lambda: say("TRUNCATE billing_payment"), "permission denied")
+    assert_refused(invoice, lambda: say("DELETE FROM billing_payment"), "permission denied")
+    assert_refused(invoice, lambda: say("TRUNCATE billing_payment"), "permission denied")
 
 
-def test_an_invoice_is_not_paid_without_a_payment_that_succeeded() -> None:
+def test_an_invoice_cannot_be_paid_without_a_succeeded_payment() -> None:
     untried, waiting, declined, unfinished = (
         create_final_invoice(),
         create_final_invoice(),
@@ -113,30 +113,30 @@ def test_an_invoice_is_not_paid_without_a_payment_that_succeeded() -> None:
     process_payment(request_payment(declined))
     for invoice in (untried, waiting, declined, unfinished):
         rows = Invoice.objects.filter(pk=invoice.pk)
-        refused(invoice, lambda rows=rows: rows.update(status="paid", paid_at=NOW), "is paid by a payment")  # type: ignore[misc]
+        assert_refused(invoice, lambda rows=rows: rows.update(status="paid", paid_at=NOW), "is paid by a payment")  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("change", [{"status": "finalized"}, {"status": "void"}, {"paid_at": NOW + timedelta(days=1)}])
 def test_a_paid_invoice_stays_paid(change: dict[str, Any]) -> None:
     invoice = create_final_invoice()
     process_payment(request_payment(invoice))
-    refused(invoice, lambda: Invoice.objects.filter(pk=invoice.pk).update(**change), "once")
+    assert_refused(invoice, lambda: Invoice.objects.filter(pk=invoice.pk).update(**change), "once")
     assert reload_invoice(invoice).paid_at == NOW
 
 
-def rejected(invoice: Invoice) -> Payment:
+def reject_payment(invoice: Invoice) -> Payment:
     fail_next_charges(invoice, GatewayFault.REJECTED)
     return process_payment(request_payment(invoice))
 
 
 @pytest.mark.parametrize("otherwise", ["draft", "closing", "void", "uncollectible", "partially_paid"])
-def test_an_invoice_stays_final_while_a_payment_of_it_may_have_taken_the_money(otherwise: str) -> None:
+def test_an_invoice_stays_final_while_a_payment_is_pending_or_stuck(otherwise: str) -> None:
     waiting, stuck = create_final_invoice(), create_final_invoice()
     request_payment(waiting)
-    rejected(stuck)
+    reject_payment(stuck)
     for invoice in (waiting, stuck):
         rows = Invoice.objects.filter(pk=invoice.pk)
-        refused(
+        assert_refused(
             invoice,
             lambda rows=rows: rows.update(status=otherwise),  # type: ignore[misc]
             f"does not become {otherwise} while its payment pay_",
@@ -144,7 +144,7 @@ def test_an_invoice_stays_final_while_a_payment_of_it_may_have_taken_the_money(o
         assert reload_invoice(invoice).status == "finalized"
 
 
-def test_once_its_payment_is_declined_an_invoice_may_be_void() -> None:
+def test_an_invoice_without_payment_or_with_a_declined_one_can_be_voided() -> None:
     untried, declined = create_final_invoice(), create_final_invoice()
     fail_next_charges(declined, GatewayFault.DECLINED)
     process_payment(request_payment(declined))
@@ -153,23 +153,23 @@ def test_once_its_payment_is_declined_an_invoice_may_be_void() -> None:
             assert Invoice.objects.filter(pk=invoice.pk).update(status="void") == 1
 
 
-def test_there_is_no_second_payment_beside_one_that_is_stuck() -> None:
+def test_a_second_payment_beside_a_stuck_one_is_refused() -> None:
     invoice = create_final_invoice()
-    rejected(invoice)
-    refused(invoice, made(invoice), "one_payment_per_invoice")
+    reject_payment(invoice)
+    assert_refused(invoice, payment_write(invoice), "one_payment_per_invoice")
 
 
 @pytest.mark.parametrize(
     "change",
     [{"stuck_at": None}, {"due_at": NOW}, {"settled_at": NOW}, {"status": "pending"}, {"status": "declined"}],
 )
-def test_a_stuck_payment_has_its_moment_and_no_other(change: dict[str, Any]) -> None:
+def test_a_stuck_payment_has_only_the_time_it_became_stuck(change: dict[str, Any]) -> None:
     invoice = create_final_invoice()
-    rows = Payment.objects.filter(pk=rejected(invoice).pk)
-    refused(invoice, lambda: rows.update(**change), "payment_stuck_since|payment_waits_or_is_settled")
+    rows = Payment.objects.filter(pk=reject_payment(invoice).pk)
+    assert_refused(invoice, lambda: rows.update(**change), "payment_stuck_since|payment_waits_or_is_settled")
 
 
-def test_nobody_sees_anothers_payments() -> None:
+def test_a_tenant_does_not_see_payments_of_another_tenant() -> None:
     ours, theirs = create_final_invoice(), create_final_invoice()
     request_payment(theirs)
     with tenant_scope(ours.tenant_id):

@@ -1,4 +1,4 @@
-"""After any crash an invoice is charged once and never more than its total.
+"""Charges of an invoice after crashes and gateway faults.
 
 The worker is killed before any SQL statement, its own or the gateway's; responses are lost, late, declined or never
 come; messages are lost or doubled. Then the faults end, and the invoice is paid by one charge.
@@ -63,7 +63,7 @@ def run_until_killed(act: Callable[[], Any], *, at: int | None) -> int:
 
 
 def assert_never_overcharged(invoice: Invoice) -> None:
-    """Assert that no more than the total was charged; holds at every moment."""
+    """Assert that no more than the total was charged; holds at any time."""
     charged, now = charged_amounts(invoice), reload_invoice(invoice)
     assert charged in ([], [now.total]), charged
     succeeded = [each for each in payments_of(invoice) if each.status == "succeeded"]
@@ -109,7 +109,7 @@ FAULTS = st.lists(st.sampled_from(list(GatewayFault)), max_size=6)
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=12), faults=FAULTS)
-def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_total(
+def test_after_random_crashes_and_faults_an_invoice_is_charged_exactly_once(
     steps: list[Step], faults: list[GatewayFault]
 ) -> None:
     with transaction.atomic():
@@ -125,7 +125,7 @@ def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_tot
 
 @pytest.mark.deep
 @pytest.mark.parametrize("first", list(GatewayFault))
-def test_killed_before_every_single_statement_of_a_collection(first: GatewayFault) -> None:
+def test_a_crash_before_any_statement_of_a_collection_charges_once(first: GatewayFault) -> None:
     opener, at, made = create_final_invoice(), 0, 1
     request_payment(opener)
     process_all_payments(opener, NOW)  # the first of all opens the platform's account, by statements of its own
@@ -145,7 +145,7 @@ def test_killed_before_every_single_statement_of_a_collection(first: GatewayFaul
 
 
 @pytest.mark.deep
-def test_killed_before_every_single_statement_of_opening_a_payment() -> None:
+def test_a_crash_before_any_statement_of_opening_a_payment_opens_none() -> None:
     with transaction.atomic():
         create_final_invoice()
         made = run_until_killed(lambda: payment_creation.open_due_payments(now=NOW), at=None)

@@ -1,4 +1,4 @@
-"""Changing an invoice and starting its payment exclude each other."""
+"""Mutual exclusion of payment and write-off of an invoice."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -12,8 +12,8 @@ from tests.billing.payments.payable_invoices import NOW, create_final_invoice, p
 from tests.database import OwnDatabase
 
 
-def begin(invoice: Invoice) -> None:
-    """Write a payment as a careless service would, which does not lock the invoice first."""
+def create_payment(invoice: Invoice) -> None:
+    """Create a payment without locking the invoice first."""
     fields = {"tenant_id": invoice.tenant_id, "minor": invoice.total, "currency": invoice.currency}
     Payment.objects.create(invoice=invoice, gateway="simulated", opened_at=NOW, due_at=NOW, **fields)
 
@@ -22,9 +22,9 @@ def write_off(invoice: Invoice) -> None:
     Invoice.objects.filter(pk=invoice.pk).update(status="uncollectible")
 
 
-@pytest.mark.parametrize(("first", "second"), [(begin, write_off), (write_off, begin)])
+@pytest.mark.parametrize(("first", "second"), [(create_payment, write_off), (write_off, create_payment)])
 @pytest.mark.deep
-def test_it_is_paid_or_written_off_and_never_both(
+def test_an_invoice_is_either_paid_or_written_off(
     own_database: OwnDatabase, first: Callable[[Invoice], None], second: Callable[[Invoice], None]
 ) -> None:
     invoice = create_final_invoice()
@@ -58,7 +58,7 @@ def test_it_is_paid_or_written_off_and_never_both(
     for thread in (early, late):
         thread.join(20)
     assert len(wrong) == 1
-    held = first is begin
+    held = first is create_payment
     assert ("may have taken the money" if held else "all that is due") in wrong[0]
     assert (reload_invoice(invoice).status, len(payments_of(invoice))) == (
         ("finalized", 1) if held else ("uncollectible", 0)

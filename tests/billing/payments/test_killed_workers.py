@@ -1,4 +1,4 @@
-"""A worker killed around the charge: the next one pays once."""
+"""Payment workers killed around the charge."""
 
 import os
 import signal
@@ -23,8 +23,8 @@ from tests.database import OwnDatabase
 WORK = "import django; django.setup(); from billing import tasks; tasks.collect(*__import__('sys').argv[1:])"
 
 
-def worker(database: OwnDatabase, gateway: str, payment: Payment) -> int:
-    """Run the task as the worker in a process; return its exit."""
+def run_worker(database: OwnDatabase, gateway: str, payment: Payment) -> int:
+    """Run the task in a worker process; return its exit code."""
     env = os.environ | {
         "GPUBROKER_DATABASE_URL": database.worker_url,
         "GPUBROKER_PAYMENT_GATEWAY": gateway,
@@ -34,12 +34,12 @@ def worker(database: OwnDatabase, gateway: str, payment: Payment) -> int:
 
 @pytest.mark.parametrize(("death", "charged"), [("KillsBefore", []), ("KillsAfter", [200])])
 @pytest.mark.deep
-def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
+def test_a_worker_killed_during_the_charge_leaves_one_recoverable_charge(
     own_database: OwnDatabase, death: str, charged: list[int]
 ) -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
-    assert worker(own_database, f"tests.billing.payments.killed_callers.{death}", payment) == -signal.SIGKILL
+    assert run_worker(own_database, f"tests.billing.payments.killed_callers.{death}", payment) == -signal.SIGKILL
     (waiting,) = payments_of(invoice)
     assert (waiting.status, waiting.attempts, charged_amounts(invoice)) == ("pending", 1, charged)
     assert waiting.due_at is not None
@@ -49,8 +49,8 @@ def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
 
 
 @pytest.mark.deep
-def test_a_worker_process_pays_under_its_own_login(own_database: OwnDatabase) -> None:
+def test_a_worker_process_collects_a_payment_with_its_own_database_login(own_database: OwnDatabase) -> None:
     invoice = create_final_invoice()
     through = f"{SimulatedGateway.__module__}.{SimulatedGateway.__qualname__}"
-    assert worker(own_database, through, request_payment(invoice)) == 0
+    assert run_worker(own_database, through, request_payment(invoice)) == 0
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])

@@ -1,4 +1,4 @@
-"""Lost or late gateway answers are retried with the same key."""
+"""Retries with the same key after lost or late gateway answers."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
-def test_after_a_lost_answer_the_same_key_finds_the_charge() -> None:
+def test_a_charge_with_a_lost_answer_is_found_by_the_retry() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.LOST)
     payment = process_payment(request_payment(invoice))
@@ -60,7 +60,7 @@ def test_a_payment_is_not_retried_before_it_is_due() -> None:
     assert (early.attempts, charged_amounts(invoice)) == (1, [])
 
 
-def test_a_slow_gateway_is_asked_when_it_said(enqueued: CapturedMessages) -> None:
+def test_a_slow_gateway_is_retried_at_the_time_it_stated(enqueued: CapturedMessages) -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.SLOW)
     payment = process_payment(request_payment(invoice))
@@ -70,7 +70,7 @@ def test_a_slow_gateway_is_asked_when_it_said(enqueued: CapturedMessages) -> Non
     assert process_payment(payment, now=payment.due_at).status == "succeeded"
 
 
-def test_no_second_worker_asks_while_one_is_at_it() -> None:
+def test_a_payment_claimed_by_one_worker_is_not_collected_by_another() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     assert payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW) is not None
@@ -78,7 +78,7 @@ def test_no_second_worker_asks_while_one_is_at_it() -> None:
     assert charged_amounts(invoice) == []
 
 
-def test_a_dead_workers_payment_is_taken_over() -> None:
+def test_a_payment_of_a_crashed_worker_is_taken_over_after_its_claim() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
@@ -89,7 +89,7 @@ def test_a_dead_workers_payment_is_taken_over() -> None:
 
 
 @pytest.mark.parametrize("answer", [GatewayFault.NONE, GatewayFault.DECLINED, GatewayFault.UNREACHABLE])
-def test_a_worker_that_comes_too_late_changes_nothing(answer: GatewayFault) -> None:
+def test_an_outdated_worker_changes_no_settled_payment(answer: GatewayFault) -> None:
     """Its claim expired during the call; a second worker was faster."""
     invoice = create_final_invoice()
     payment = request_payment(invoice)

@@ -1,4 +1,4 @@
-"""Operators settle payments by hand only with a reason and no other answer."""
+"""Manual settlement of stuck payments by operators."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -40,20 +40,20 @@ class Other(SimulatedGateway):
     name = "other"
 
 
-def stuck(invoice: Invoice) -> Payment:
+def create_stuck_payment(invoice: Invoice) -> Payment:
     fail_next_charges(invoice, GatewayFault.REJECTED)
     return process_payment(request_payment(invoice))
 
 
 def settle_as_failed(payment: Payment, *, why: str = "the account was closed", now: datetime = LATER) -> Payment:
-    """Say so, as operators do, and let a worker see to it."""
+    """Mark a payment as failed, and let a worker process it."""
     manual_settlements.settle_as_not_taken(payment_collection.PAYMENTS, payment, why=why, actor=ADA, now=now)
     return process_payment(payment, now=now)
 
 
 def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     with payments.using_gateway(Other()):
         settle_as_failed(payment)
         with tenant_scope(invoice.tenant_id):
@@ -68,7 +68,7 @@ def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() 
 
 def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     settle_as_failed(payment)
     with tenant_scope(invoice.tenant_id):
         event = AuditEvent.objects.get(action="payment.mark_failed")
@@ -80,24 +80,24 @@ def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
 
 def test_after_a_manual_failure_the_invoice_is_collected_automatically_again() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     settle_as_failed(payment)
     sweep_payments(NOW + timedelta(days=2))
     assert reload_invoice(invoice).status == "paid"
     assert [each.automatic for each in payments_of(invoice)] == [False, True]
 
 
-def test_without_a_reason_nothing_changes() -> None:
+def test_a_manual_settlement_requires_a_reason() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     with pytest.raises(InvalidValue):
         settle_as_failed(payment, why=" ")
     assert [each.status for each in payments_of(invoice)] == ["stuck"]
 
 
-def test_as_long_as_a_worker_may_bring_the_answer_it_is_refused() -> None:
+def test_a_manual_settlement_is_refused_until_the_claim_has_expired() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     with pytest.raises(ManualSettlementRefused, match="may still respond"):
         settle_as_failed(payment, now=NOW + gateway_transactions.CLAIM_DURATION - timedelta(seconds=1))
     assert [each.status for each in payments_of(invoice)] == ["stuck"]
@@ -118,7 +118,7 @@ def test_a_pending_or_settled_payment_cannot_be_settled_manually() -> None:
 
 def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     real = manual_settlements._check_settleable
 
     def meanwhile(*reported: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_payment_of_a_removed_gateway_is_listed_and_can_be_settled() -> None:
             assert pending_collections.read_pending_collections(now=LATER).stuck_in_all == 0
 
 
-def test_a_claim_of_a_worker_with_other_settings_is_waited_for() -> None:
+def test_a_manual_settlement_waits_for_the_claim_of_a_removed_gateway() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     assert payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW) is not None
@@ -178,7 +178,7 @@ def test_an_invoice_whose_charge_succeeded_is_paid_although_marked_failed() -> N
 
 def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     fail_next_charges(invoice, GatewayFault.UNREACHABLE, GatewayFault.REJECTED)
     waits = settle_as_failed(payment)
     assert (waits.status, waits.mark_failed_reason) == ("pending", "the account was closed")
@@ -193,7 +193,7 @@ def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> N
 
 def test_a_withdrawn_charge_is_declined_under_its_old_key() -> None:
     invoice = create_final_invoice()
-    payment = settle_as_failed(stuck(invoice))
+    payment = settle_as_failed(create_stuck_payment(invoice))
     with tenant_scope(invoice.tenant_id):
         charge = payment_collection.charge_request(Payment.objects.select_related("invoice").get(pk=payment.pk))
     assert isinstance(SimulatedGateway().charge(charge, now=LATER), Declined)

@@ -1,4 +1,4 @@
-"""Payments with real commits: no transaction during gateway calls, one charge."""
+"""Concurrent payments with real commits."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -37,7 +37,7 @@ class Watched(SimulatedGateway):
         return super().charge(charge, now=now)
 
 
-def test_the_gateway_is_asked_with_no_transaction_open(own_database: OwnDatabase) -> None:
+def test_the_gateway_is_called_outside_any_transaction(own_database: OwnDatabase) -> None:
     invoice, gateway = create_final_invoice(), Watched()
     fail_next_charges(invoice, GatewayFault.LOST)
     with payments.using_gateway(gateway):
@@ -48,7 +48,7 @@ def test_the_gateway_is_asked_with_no_transaction_open(own_database: OwnDatabase
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
 
 
-def test_many_workers_at_once_open_one_payment_and_ask_once(own_database: OwnDatabase) -> None:
+def test_many_concurrent_workers_open_one_payment_and_charge_once(own_database: OwnDatabase) -> None:
     invoice, gateway, barrier = create_final_invoice(), Watched(), Barrier(WORKERS)
 
     def work(number: int) -> int:

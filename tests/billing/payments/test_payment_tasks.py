@@ -43,7 +43,7 @@ def test_celery_beat_opens_due_payments_and_sends_pending_messages(
     assert [reload_invoice(each).status for each in (first, second)] == ["paid", "paid"]
 
 
-def test_prometheus_is_told_what_is_still_to_be_collected() -> None:
+def test_prometheus_gauges_report_invoices_due_and_pending_payments() -> None:
     now = clock.now()
     assert set(read_gauges().values()) == {0}
     paid, waiting, _ = create_final_invoice(), create_final_invoice(), create_final_invoice()

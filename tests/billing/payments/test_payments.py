@@ -1,4 +1,4 @@
-"""A final invoice is collected by request or automatically, and then paid."""
+"""Requested and automatic collection of final invoices."""
 
 from datetime import timedelta
 
@@ -34,13 +34,13 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
+def payment_state(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
         return status.state, status.payable
 
 
-def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
+def test_a_requested_payment_charges_the_full_invoice_once() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     assert (payment.status, payment.minor, payment.currency, payment.automatic) == (
@@ -57,7 +57,7 @@ def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
     assert charged_amounts(invoice) == [200]
 
 
-def test_a_worker_is_notified_at_once(enqueued: CapturedMessages) -> None:
+def test_a_payment_request_notifies_a_worker_at_once(enqueued: CapturedMessages) -> None:
     payment = request_payment(create_final_invoice())
     assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in enqueued
 
@@ -70,7 +70,7 @@ def test_a_due_invoice_is_collected_automatically() -> None:
     assert (charged_amounts(first), charged_amounts(second)) == ([200], [5])
 
 
-def test_a_second_sweep_finds_nothing_to_do() -> None:
+def test_a_second_sweep_collects_nothing() -> None:
     invoice = create_final_invoice()
     sweep_payments(NOW)
     sweep_payments(NOW + DAY)
@@ -87,7 +87,7 @@ def test_a_payment_is_audited_with_its_requester_and_outcome() -> None:
     assert found == [("payment.open", MIRA.label, 200), ("invoice.pay", "billing", 200)]
 
 
-def test_an_invoice_of_nothing_is_paid_without_a_charge() -> None:
+def test_an_invoice_of_zero_is_paid_without_a_charge() -> None:
     invoice = create_final_invoice(0)
     with pytest.raises(NotPayable, match="Nothing is due"):
         request_payment(invoice)
@@ -95,17 +95,17 @@ def test_an_invoice_of_nothing_is_paid_without_a_charge() -> None:
         assert payment_creation.open_due_payments(now=NOW) == 1
     assert (reload_invoice(invoice).status, reload_invoice(invoice).paid_at) == ("paid", NOW)
     assert (payments_of(invoice), charged_amounts(invoice)) == ([], [])
-    assert standing(invoice) == (InvoicePaymentState.PAID, False)
+    assert payment_state(invoice) == (InvoicePaymentState.PAID, False)
 
 
-def test_a_declined_one_stays_due_says_why_and_can_be_tried_again() -> None:
+def test_a_declined_payment_has_a_reason_and_can_be_retried() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     first = process_payment(request_payment(invoice))
     assert (first.status, first.code, first.settled_at) == ("declined", "insufficient_funds", NOW)
     assert "insufficient funds" in first.reason
     assert reload_invoice(invoice).status == "finalized"
-    assert standing(invoice) == (InvoicePaymentState.DECLINED, True)
+    assert payment_state(invoice) == (InvoicePaymentState.DECLINED, True)
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
     assert (status.payment, status.next_retry_at) == (first, NOW + DAY)
@@ -115,7 +115,7 @@ def test_a_declined_one_stays_due_says_why_and_can_be_tried_again() -> None:
 
 
 @pytest.mark.deep
-def test_a_declined_one_is_tried_again_by_itself_once_a_day_and_five_times_in_all() -> None:
+def test_a_declined_payment_is_retried_daily_up_to_the_maximum() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, *[GatewayFault.DECLINED] * 50)
     for hour in range(24 * 10):
@@ -144,50 +144,50 @@ def test_due_invoices_are_checked_again_under_a_lock(monkeypatch: pytest.MonkeyP
     assert [len(payments_of(each)) for each in (waiting, declined)] == [1, 1]
 
 
-def test_a_draft_is_not_paid() -> None:
+def test_a_draft_cannot_be_paid() -> None:
     invoice = create_draft_invoice()
     with pytest.raises(NotPayable, match="is draft; only final invoices can be paid"):
         request_payment(invoice)
-    assert standing(invoice) == (InvoicePaymentState.NOTHING_DUE, False)
+    assert payment_state(invoice) == (InvoicePaymentState.NOTHING_DUE, False)
     assert payment_creation.open_due_payments(now=NOW) == 0
 
 
-def test_a_paid_one_is_not_paid_again() -> None:
+def test_a_paid_invoice_cannot_be_paid_again() -> None:
     invoice = create_final_invoice()
     process_payment(request_payment(invoice))
     with pytest.raises(NotPayable, match="is paid"):
         request_payment(invoice)
-    assert standing(invoice) == (InvoicePaymentState.PAID, False)
+    assert payment_state(invoice) == (InvoicePaymentState.PAID, False)
 
 
-def test_while_one_payment_is_under_way_there_is_no_second() -> None:
+def test_a_second_payment_during_a_pending_one_is_refused() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with pytest.raises(NotPayable, match=payment.pk) as refused:
         request_payment(invoice)
     assert refused.value.fix.href == f"/api/v1/payments/{payment.pk}"
-    assert standing(invoice) == (InvoicePaymentState.PENDING, False)
+    assert payment_state(invoice) == (InvoicePaymentState.PENDING, False)
 
 
 def test_without_a_gateway_an_invoice_is_payable_by_transfer_only() -> None:
     invoice = create_final_invoice()
-    assert standing(invoice) == (InvoicePaymentState.DUE, True)
+    assert payment_state(invoice) == (InvoicePaymentState.DUE, True)
     with tenant_scope(invoice.tenant_id):
         assert (payment_status(invoice).payment, payment_status(invoice).next_retry_at) == (None, None)
     with payments.using_gateway(None):
         with pytest.raises(NotPayable, match="does not collect payments") as refused:
             request_payment(invoice)
         assert payment_creation.open_due_payments(now=NOW) == 0
-        assert standing(invoice) == (InvoicePaymentState.TRANSFER, False)
+        assert payment_state(invoice) == (InvoicePaymentState.TRANSFER, False)
     assert invoice.pk in refused.value.fix.text
     assert reload_invoice(invoice).status == "finalized"
 
 
-def test_what_was_to_be_paid_by_transfer_is_never_collected_unasked() -> None:
+def test_an_invoice_issued_without_a_gateway_is_never_collected_automatically() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
     assert payment_creation.open_due_payments(now=NOW + 400 * DAY) == 0
-    assert standing(invoice) == (InvoicePaymentState.DUE, True)
+    assert payment_state(invoice) == (InvoicePaymentState.DUE, True)
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
     with tenant_scope(invoice.tenant_id):
@@ -213,7 +213,7 @@ def test_an_invoice_that_fails_to_be_collected_blocks_no_other(monkeypatch: pyte
     assert [len(payments_of(each)) for each in (first, second)] == [0, 1]
 
 
-def test_a_payment_waits_for_the_gateway_it_was_begun_with() -> None:
+def test_a_payment_waits_for_the_gateway_it_started_with() -> None:
     """Another one knows nothing of its key, and would take the money a second time."""
     invoice = create_final_invoice()
     payment = request_payment(invoice)

@@ -1,4 +1,4 @@
-"""Unrecoverable payments wait for an operator and are never doubled."""
+"""Stuck payments: rejection, retries and unexpected failures."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,7 +57,7 @@ class Says(SimulatedGateway):
         return self.outcome
 
 
-def work(payment: Payment, *, now: datetime) -> Payment:
+def run_collect_task(payment: Payment, *, now: datetime) -> Payment:
     """Let a worker run the task."""
     with clock.frozen_at(now):
         tasks.collect(payment.pk, payment.tenant_id)
@@ -66,25 +66,25 @@ def work(payment: Payment, *, now: datetime) -> Payment:
 
 
 @contextmanager
-def broken(*errors: Exception) -> Iterator[Broken]:
+def failing_gateway(*errors: Exception) -> Iterator[Broken]:
     gateway = Broken(*errors)
     with payments.using_gateway(gateway):
         yield gateway
 
 
-def stuck(invoice: Invoice) -> Payment:
-    """Let its payment be rejected, and return it."""
+def create_stuck_payment(invoice: Invoice) -> Payment:
+    """Let the payment of an invoice be rejected, and return it."""
     fail_next_charges(invoice, GatewayFault.REJECTED)
     return process_payment(request_payment(invoice))
 
 
-def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
+def payment_state(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
         return status.state, status.payable
 
 
-def acts(invoice: Invoice) -> list[str]:
+def audited_actions(invoice: Invoice) -> list[str]:
     with tenant_scope(invoice.tenant_id):
         rows = AuditEvent.objects.filter(subject_id=invoice.pk).order_by("pk")
         return [each.action for each in rows if each.action != "invoice.finalize"]
@@ -96,20 +96,20 @@ def read_gauges() -> dict[str, float]:
 
 def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     assert (payment.status, payment.stuck_at, payment.due_at) == ("stuck", NOW, None)
     assert (payment.code, payment.reason) == (
         "bad_credentials",
         "The simulated gateway does not accept our credentials.",
     )
-    assert standing(invoice) == (InvoicePaymentState.STUCK, True)
-    assert acts(invoice) == ["payment.open", "payment.stuck"]
+    assert payment_state(invoice) == (InvoicePaymentState.STUCK, True)
+    assert audited_actions(invoice) == ["payment.open", "payment.stuck"]
     assert read_gauges()["gpubroker_payments_stuck"] == 1
 
 
 def test_a_stuck_payment_is_neither_retried_nor_replaced_automatically() -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     for day in range(10):
         sweep_payments(NOW + timedelta(days=day))
         process_payment(payment, now=NOW + timedelta(days=day))
@@ -119,17 +119,17 @@ def test_a_stuck_payment_is_neither_retried_nor_replaced_automatically() -> None
 
 def test_paying_a_stuck_invoice_again_retries_the_same_payment(enqueued: list[tuple[str, ...]]) -> None:
     invoice = create_final_invoice()
-    payment = stuck(invoice)
+    payment = create_stuck_payment(invoice)
     again = request_payment(invoice, now=NOW + HOUR)
     assert (again.pk, again.status, again.due_at, again.reason) == (payment.pk, "pending", NOW + HOUR, "")
     assert enqueued[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
-    assert acts(invoice) == ["payment.open", "payment.stuck", "payment.retry", "invoice.pay"]
+    assert audited_actions(invoice) == ["payment.open", "payment.stuck", "payment.retry", "invoice.pay"]
     assert read_gauges()["gpubroker_payments_stuck"] == 0
 
 
-def test_money_that_was_taken_before_the_rejection_is_found_and_not_taken_twice() -> None:
+def test_a_charge_taken_before_a_rejection_is_found_and_not_repeated() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.LOST, GatewayFault.REJECTED)
     waiting = process_payment(request_payment(invoice))
@@ -140,23 +140,23 @@ def test_money_that_was_taken_before_the_rejection_is_found_and_not_taken_twice(
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
 
 
-def test_another_gateway_is_not_asked_about_it() -> None:
+def test_a_stuck_payment_is_not_retried_at_another_gateway() -> None:
     invoice = create_final_invoice()
-    stuck(invoice)
+    create_stuck_payment(invoice)
 
     class Other(SimulatedGateway):
         name = "other"
 
     for collector in (Other(), None):
         with payments.using_gateway(collector):
-            assert standing(invoice) == (InvoicePaymentState.STUCK, False)
+            assert payment_state(invoice) == (InvoicePaymentState.STUCK, False)
             with pytest.raises(NotPayable, match="started through simulated") as refused:
                 request_payment(invoice, now=NOW + HOUR)
             assert "Ask the operator" in refused.value.fix.text
     assert [each.status for each in payments_of(invoice)] == ["stuck"]
 
 
-def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
+def test_a_late_success_settles_a_stuck_payment() -> None:
     """The first worker returns with a reference after a rejection."""
     invoice = create_final_invoice()
     payment = request_payment(invoice)
@@ -170,7 +170,7 @@ def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
 
 
-def test_a_rejection_that_comes_late_changes_nothing() -> None:
+def test_a_late_rejection_does_not_change_a_succeeded_payment() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     slow = payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
@@ -183,34 +183,34 @@ def test_a_rejection_that_comes_late_changes_nothing() -> None:
 def test_an_unexpected_payment_error_is_recorded_logged_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
-    with broken(KeyError("token=hunter2")):
-        waiting = work(payment, now=NOW)
+    with failing_gateway(KeyError("token=hunter2")):
+        waiting = run_collect_task(payment, now=NOW)
         assert (waiting.status, waiting.consecutive_failures, waiting.claimed_until) == ("pending", 1, None)
         assert waiting.last_error == "the attempt failed unexpectedly, with KeyError"
         assert "KeyError" in caplog.text
         assert (read_gauges()["gpubroker_payments_failing"], read_gauges()["gpubroker_payments_stuck"]) == (1, 0)
         assert waiting.due_at is not None
-        assert work(payment, now=waiting.due_at).status == "succeeded"
+        assert run_collect_task(payment, now=waiting.due_at).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
     assert read_gauges()["gpubroker_payments_failing"] == 0
 
 
-def test_after_some_failures_in_a_row_it_waits_for_a_person() -> None:
+def test_a_payment_becomes_stuck_after_the_maximum_unexpected_failures() -> None:
     invoice = create_final_invoice()
     payment, now, waits = request_payment(invoice), NOW, []
-    with broken(*[ValueError("a mistake")] * 50) as gateway:
+    with failing_gateway(*[ValueError("a mistake")] * 50) as gateway:
         while payment.due_at is not None:
             assert charged_amounts(invoice) in ([], [200])
             waits.append(payment.due_at - now)
             now = payment.due_at
-            payment = work(payment, now=now)
+            payment = run_collect_task(payment, now=now)
             assert len(waits) < 50
         assert len(waits) == MAX_UNEXPECTED_FAILURES
         assert waits == sorted(waits)
         assert payment.status == "stuck"
         assert payment.reason == "8 attempts in a row failed unexpectedly, the last with ValueError."
         gateway.errors.clear()
-        assert work(request_payment(invoice, now=now), now=now).status == "succeeded"
+        assert run_collect_task(request_payment(invoice, now=now), now=now).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
 
 
@@ -218,13 +218,13 @@ def test_an_unreachable_gateway_resets_the_count_of_unexpected_failures() -> Non
     invoice = create_final_invoice()
     payment, now = request_payment(invoice), NOW
     for _ in range(3):
-        with broken(*[ValueError("a mistake")] * (MAX_UNEXPECTED_FAILURES - 1)):
+        with failing_gateway(*[ValueError("a mistake")] * (MAX_UNEXPECTED_FAILURES - 1)):
             for _ in range(MAX_UNEXPECTED_FAILURES - 1):
-                payment = work(payment, now=now)
+                payment = run_collect_task(payment, now=now)
                 assert payment.due_at is not None
                 now = payment.due_at
         fail_next_charges(invoice, GatewayFault.UNREACHABLE)
-        payment = work(payment, now=now)
+        payment = run_collect_task(payment, now=now)
         assert (payment.status, payment.consecutive_failures) == ("pending", 0)
         assert payment.due_at is not None
         now = payment.due_at
@@ -245,10 +245,10 @@ def test_a_payment_that_crashes_its_workers_is_not_retried_forever() -> None:
 
 
 @pytest.mark.parametrize(("reference", "kept"), [("x" * 121, "x" * 120), ("sim\0", "sim")])
-def test_money_that_was_taken_counts_whatever_its_reference_is(reference: str, kept: str) -> None:
+def test_a_succeeded_charge_counts_even_with_an_invalid_reference(reference: str, kept: str) -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(Says(Succeeded(reference))):
-        payment = work(request_payment(invoice), now=NOW)
+        payment = run_collect_task(request_payment(invoice), now=NOW)
     assert (payment.status, payment.reference) == ("succeeded", kept)
     assert reload_invoice(invoice).status == "paid"
 
@@ -256,14 +256,14 @@ def test_money_that_was_taken_counts_whatever_its_reference_is(reference: str, k
 def test_a_malformed_gateway_answer_is_recorded_as_a_failure() -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(Says(Succeeded(None))):  # type: ignore[arg-type]
-        payment = work(request_payment(invoice), now=NOW)
+        payment = run_collect_task(request_payment(invoice), now=NOW)
     assert (payment.status, payment.consecutive_failures) == ("pending", 1)
     assert reload_invoice(invoice).status == "finalized"
 
 
-def test_no_answer_at_all_is_a_failure_that_is_noted() -> None:
+def test_a_missing_gateway_answer_is_recorded_as_a_failure() -> None:
     with payments.using_gateway(Says(None)):  # type: ignore[arg-type]
-        payment = work(request_payment(create_final_invoice()), now=NOW)
+        payment = run_collect_task(request_payment(create_final_invoice()), now=NOW)
     assert (payment.status, payment.last_error) == (
         "pending",
         "the attempt failed unexpectedly, with AttributeError",
@@ -272,12 +272,12 @@ def test_no_answer_at_all_is_a_failure_that_is_noted() -> None:
 
 def test_gateway_reasons_are_truncated_and_lose_nul_characters() -> None:
     with payments.using_gateway(Says(Declined("No\0. " + "x" * 500, "c" * 200))):
-        payment = work(request_payment(create_final_invoice()), now=NOW)
+        payment = run_collect_task(request_payment(create_final_invoice()), now=NOW)
     assert (payment.status, len(payment.reason), len(payment.code)) == ("declined", 200, 60)
     assert payment.reason.startswith("No. x")
 
 
-def test_what_fails_before_a_payment_is_reached_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_before_a_payment_is_claimed_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     payment = request_payment(create_final_invoice())
 
     def fails(*given: object) -> None:
@@ -285,12 +285,12 @@ def test_what_fails_before_a_payment_is_reached_is_not_hidden(monkeypatch: pytes
 
     monkeypatch.setattr(payment_collection.PAYMENTS, "claim", fails)
     with pytest.raises(ValueError, match="before the claim"):
-        work(payment, now=NOW)
+        run_collect_task(payment, now=NOW)
 
 
-def test_one_payment_that_fails_keeps_no_other_from_being_collected() -> None:
+def test_a_failing_payment_does_not_block_other_payments() -> None:
     first, second = create_final_invoice(), create_final_invoice()
-    with broken(ValueError("a mistake")):
-        assert work(request_payment(first), now=NOW).status == "pending"
-        assert work(request_payment(second), now=NOW).status == "succeeded"
+    with failing_gateway(ValueError("a mistake")):
+        assert run_collect_task(request_payment(first), now=NOW).status == "pending"
+        assert run_collect_task(request_payment(second), now=NOW).status == "succeeded"
     assert payment_creation.open_due_payments(now=NOW + timedelta(days=3)) == 0

@@ -1,4 +1,4 @@
-"""Payments are collected by the simulated gateway."""
+"""Payment collection by the simulated gateway."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Concurrent settlements of a top-up credit the wallet once."""
+"""Concurrent requests and settlements of top-ups."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ from tests.simulation import NOW, TenantContext, create_tenant
 MANY = 32
 
 
-def at_once(act: Callable[[], Any]) -> int:
+def run_concurrently(act: Callable[[], Any]) -> int:
     start = Barrier(MANY)
 
     def one(_: int) -> bool:
@@ -60,14 +60,14 @@ def kestrel(own_database: OwnDatabase) -> Iterator[TenantContext]:
         yield create_tenant("Kestrel")
 
 
-def test_b15_thirty_two_settles_at_once_credit_once(kestrel: TenantContext) -> None:
+def test_b15_32_concurrent_settlements_credit_a_top_up_once(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 5000)
-    at_once(partial(topup_collection.TOPUPS.settle, made, Succeeded("sim_1"), NOW))
+    run_concurrently(partial(topup_collection.TOPUPS.settle, made, Succeeded("sim_1"), NOW))
     assert wallet_balance(kestrel) == 5000
 
 
 def test_one_of_32_concurrent_top_up_requests_is_accepted(kestrel: TenantContext) -> None:
-    assert at_once(partial(request_topup, kestrel, 5000)) == 1
+    assert run_concurrently(partial(request_topup, kestrel, 5000)) == 1
     assert len(topups_of(kestrel)) == 1
 
 
@@ -88,11 +88,11 @@ def test_a_successful_top_up_wins_over_a_concurrent_manual_settlement(kestrel: T
                 now=NOW + gateway_transactions.CLAIM_DURATION,
             )
 
-    at_once(act)
+    run_concurrently(act)
     assert (reload_topup(stuck).status, wallet_balance(kestrel)) == ("succeeded", 5000)
 
 
-def test_a_settled_topup_stays_what_it_is(kestrel: TenantContext) -> None:
+def test_a_settled_top_up_cannot_change(kestrel: TenantContext) -> None:
     done = process_topup(request_topup(kestrel, 5000))
     for change in ({"minor": 1}, {"status": "declined"}):
         refused = pytest.raises(DatabaseError, match="stays what it is")

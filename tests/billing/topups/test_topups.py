@@ -1,4 +1,4 @@
-"""A top-up credits the wallet once, whatever is repeated or lost."""
+"""Wallet top-ups: collection, refusals, retries and automatic top-ups."""
 
 from datetime import timedelta
 from unittest import mock
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 LATER = NOW + timedelta(minutes=5)
 
 
-def test_money_that_is_put_in_is_there_once_it_is_collected(kestrel: TenantContext) -> None:
+def test_a_top_up_credits_the_wallet_once_it_is_collected(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 5000)
     assert (made.status, wallet_balance(kestrel)) == ("pending", 0)
     done = process_topup(made)
@@ -58,7 +58,7 @@ def test_money_that_is_put_in_is_there_once_it_is_collected(kestrel: TenantConte
 
 
 @pytest.mark.parametrize("cents", [0, -1, 99, 5_000_001])
-def test_what_is_too_little_or_too_much_is_refused_and_nothing_is_booked(kestrel: TenantContext, cents: int) -> None:
+def test_a_top_up_outside_the_limits_is_refused_and_not_stored(kestrel: TenantContext, cents: int) -> None:
     with pytest.raises(InvalidValue, match="A top-up must be"):
         request_topup(kestrel, cents)
     assert topups_of(kestrel) == []
@@ -69,13 +69,13 @@ def test_a_top_up_without_a_gateway_is_refused(kestrel: TenantContext) -> None:
         request_topup(kestrel, 100)
 
 
-def test_one_is_under_way_at_a_time(kestrel: TenantContext) -> None:
+def test_a_second_top_up_during_a_pending_one_is_refused(kestrel: TenantContext) -> None:
     request_topup(kestrel, 100)
     with pytest.raises(TopUpRefused, match="is in progress"):
         request_topup(kestrel, 100)
 
 
-def test_a_decline_ends_it_and_puts_nothing_in(kestrel: TenantContext) -> None:
+def test_a_declined_top_up_credits_nothing_and_can_be_repeated(kestrel: TenantContext) -> None:
     fail_next_topups(kestrel, GatewayFault.DECLINED)
     done = process_topup(request_topup(kestrel, 100))
     assert (done.status, done.code, wallet_balance(kestrel)) == ("declined", "insufficient_funds", 0)
@@ -126,7 +126,7 @@ def test_a_top_up_settled_by_a_late_worker_is_not_retried(kestrel: TenantContext
     assert (reload_topup(stuck).status, wallet_balance(kestrel)) == ("succeeded", 100)
 
 
-def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: TenantContext) -> None:
+def test_a_top_up_is_collected_only_by_the_gateway_it_started_with(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 100)
     with payments.using_gateway(None):
         assert "no longer configured" in process_topup(made).last_error
@@ -158,35 +158,35 @@ def test_a_top_up_whose_workers_keep_crashing_becomes_stuck(kestrel: TenantConte
     assert process_topup(made, now=now).status == "stuck"
 
 
-def rule(owner: TenantContext, *, threshold: int = 1000, minor: int = 5000) -> AutoTopUp:
+def set_automatic_topup(owner: TenantContext, *, threshold: int = 1000, minor: int = 5000) -> AutoTopUp:
     with tenant_scope(owner.tenant.pk):
         return automatic_topups.set_automatic_topup(
             owner.tenant, threshold=threshold, minor=minor, actor=owner.actor, now=NOW
         )
 
 
-def test_b18_below_its_threshold_a_wallet_is_topped_up_by_itself_once(kestrel: TenantContext) -> None:
-    rule(kestrel)
+def test_b18_a_wallet_below_its_threshold_is_topped_up_automatically_once(kestrel: TenantContext) -> None:
+    set_automatic_topup(kestrel)
     assert [automatic_topups.open_due_topups(now=NOW), automatic_topups.open_due_topups(now=NOW)] == [1, 0]
     (made,) = topups_of(kestrel)
     assert (made.automatic, made.minor) == (True, 5000)
     process_topup(made)
     assert wallet_balance(kestrel) == 5000
     assert automatic_topups.open_due_topups(now=LATER) == 0
-    rule(kestrel, threshold=6000)
+    set_automatic_topup(kestrel, threshold=6000)
     assert automatic_topups.open_due_topups(now=NOW) == 0  # in the same stretch of time
     assert automatic_topups.open_due_topups(now=LATER) == 1
 
 
-def test_b18_what_is_under_way_counts_as_there(kestrel: TenantContext) -> None:
-    rule(kestrel)
+def test_b18_a_pending_automatic_top_up_prevents_another(kestrel: TenantContext) -> None:
+    set_automatic_topup(kestrel)
     automatic_topups.open_due_topups(now=NOW)
     assert automatic_topups.open_due_topups(now=LATER) == 0
     assert len(topups_of(kestrel)) == 1
 
 
 def test_a_declined_automatic_top_up_stops_the_rule_until_it_is_set_again(kestrel: TenantContext) -> None:
-    rule(kestrel)
+    set_automatic_topup(kestrel)
     fail_next_topups(kestrel, GatewayFault.DECLINED)
     automatic_topups.open_due_topups(now=NOW)
     process_topup(topups_of(kestrel)[0])
@@ -194,12 +194,12 @@ def test_a_declined_automatic_top_up_stops_the_rule_until_it_is_set_again(kestre
         stopped = AutoTopUp.objects.get()
     assert (stopped.stopped_at, "insufficient funds" in stopped.why) == (NOW, True)
     assert automatic_topups.open_due_topups(now=LATER) == 0
-    rule(kestrel)
+    set_automatic_topup(kestrel)
     assert automatic_topups.open_due_topups(now=LATER) == 1
 
 
 def test_no_automatic_top_up_opens_without_a_gateway_or_after_an_error(kestrel: TenantContext) -> None:
-    rule(kestrel)
+    set_automatic_topup(kestrel)
     with payments.using_gateway(None):
         assert automatic_topups.open_due_topups(now=NOW) == 0
     with mock.patch.object(automatic_topups, "_open_if_below", side_effect=DatabaseError("no")):
@@ -210,15 +210,15 @@ def test_no_automatic_top_up_opens_without_a_gateway_or_after_an_error(kestrel: 
         assert not automatic_topups._open_if_below(kestrel.tenant, NOW)
 
 
-def test_the_beat_tops_up_and_repeats_lost_messages(kestrel: TenantContext) -> None:
-    rule(kestrel)
+def test_the_scheduled_task_opens_top_ups_and_repeats_lost_messages(kestrel: TenantContext) -> None:
+    set_automatic_topup(kestrel)
     with clock.frozen_at(NOW), captured_messages() as enqueued, mock.patch("ports.outbox.send") as sent:
         tasks.collect_due()
     assert [hint[0] for hint in enqueued] == ["billing.top_up"]
     assert sent.call_args.args[0] == "billing.top_up"
 
 
-def test_b15_however_many_settle_it_at_once_it_is_booked_once(kestrel: TenantContext) -> None:
+def test_b15_a_top_up_settled_repeatedly_is_credited_once(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 5000)
     with tenant_scope(kestrel.tenant.pk):
         row = TopUp.objects.get(pk=made.pk)

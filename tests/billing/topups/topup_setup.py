@@ -1,4 +1,4 @@
-"""Top-ups as tests request and process them."""
+"""Setup and processing of top-ups."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ def request_topup(owner: TenantContext, cents: int, *, now: datetime = NOW) -> T
 
 
 def process_topup(topup: TopUp, *, now: datetime = NOW) -> TopUp:
-    """Let a worker look at it, and return it as it is then."""
+    """Let a worker process a top-up, and return its new state."""
     topup_collection.TOPUPS.collect(topup.pk, topup.tenant_id, now=now)
     return reload_topup(topup)
 
@@ -38,7 +38,7 @@ def wallet_balance(owner: TenantContext) -> int:
 
 
 def charged_topups(owner: TenantContext) -> list[int]:
-    """Return what the gateway has taken."""
+    """Return the charged amounts of the gateway."""
     charges = SimulatedCharge.objects.filter(payer=owner.tenant.pk, declined=False)
     return list(charges.values_list("minor", flat=True))
 
