@@ -1,4 +1,4 @@
-"""Compare charges and drafts of the product with the per-second oracle."""
+"""Comparison of charges and drafts with the per-second oracle."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Compared:
 
 
 def compare_with_oracle(story: RandomTenant, prices: Iterable[PriceVersion]) -> Compared:
-    """Read all of a tenant's charges, lines and totals, and walk through its seconds."""
+    """Return all charges, lines and totals of a tenant, and the oracle's."""
     mine = owed(story.steps, [*prices, *story.own], story.tenant.time_zone, story.quotes)
     with tenant_scope(story.tenant.pk):
         months = dict(BillingPeriod.objects.values_list("pk", "label"))
@@ -58,7 +58,7 @@ def _comparable(mine: Owed) -> dict[object, object]:
 
 
 def differences(found: Compared) -> list[tuple[object, object, object]]:
-    """Return where the two sides differ: what, ours, theirs."""
+    """Return where product and oracle differ: what, product, oracle."""
     keys = sorted({*found.mine, *found.theirs}, key=str)
     return [
         (key, found.mine.get(key), found.theirs.get(key))

@@ -1,4 +1,4 @@
-"""The tenant of these tests. Nothing here imports Django before it is set up."""
+"""Tenant of the billing tests, without Django imports at load."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One lease history written in equivalent ways, and its invoices."""
+"""Equivalent forms of one lease history, and their invoices."""
 
 import random
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def _step(row: Transition) -> Step:
 
 
 def split(tale: LeaseHistory, chance: random.Random) -> LeaseHistory:
-    """Cut stretches in which a lease was active by a tick that changes nothing."""
+    """Split active intervals by a tick that changes nothing."""
     return replace(tale, lives=tuple((project, tuple(_cut(steps, chance))) for project, steps in tale.lives))
 
 
@@ -102,7 +102,7 @@ CHANGES: dict[str, Callable[[LeaseHistory, random.Random], LeaseHistory]] = {
 
 
 def invoice_history(tale: LeaseHistory, chance: random.Random) -> tuple[tuple[Any, ...], ...]:
-    """Write a history as a tenant's, rate it, and return its invoices."""
+    """Write a history for a new tenant, rate it, and return its invoices."""
     story = random_tenants.create_random_tenant(tale.zone)
     lives = [_rows(story, tale, *life) for life in tale.lives]
     with tenant_scope(story.tenant.pk):

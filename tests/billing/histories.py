@@ -1,4 +1,4 @@
-"""Write whole lease histories for billing without a fleet."""
+"""Lease histories for billing tests without a fleet."""
 
 import itertools
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 
 def utc(text: str) -> datetime:
-    """Read a moment: `2026-11-01 00:00:00`, UTC."""
+    """Parse a UTC time such as `2026-11-01 00:00:00`."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
@@ -36,7 +36,7 @@ def create_priced_offering(
     since: datetime = LONG_AGO,
     price_class: str = "on_demand",
 ) -> Offering:
-    """Make an offering with a price since long ago, or without one."""
+    """Create an offering with a price valid since long ago, or without one."""
     GpuModel.objects.get_or_create(
         name="H200-141GB", defaults={"memory_gb": 141, "memory_grid": 8, "compute_slices": 7, "spec": {}}
     )
@@ -70,7 +70,7 @@ def set_price(offering: Offering, nano_per_hour: int, *, since: datetime, curren
 
 
 def create_customer(time_zone: str = "UTC", *, currency: str = "EUR") -> tuple[Tenant, Project]:
-    """Make a tenant with its root project."""
+    """Create a tenant with its root project."""
     with tenant_scope(""):
         return tenants.create(
             name=f"Tenant {next(_numbers)}",
@@ -95,7 +95,7 @@ def add_lease_history(
     seen_at: datetime | None = None,
     taken: int | None = None,
 ) -> Lease:
-    """Write a lease and its transitions; `terms` may change on the way.
+    """Create a lease and its transitions; `terms` may change on the way.
 
     The step `taken` is where the provider took it back for others.
     """
@@ -142,12 +142,12 @@ def add_lease_history(
 
 
 def exact_spend(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
-    """Return what whoever's wall is up spent in [since, until), before anything is rounded."""
+    """Return the exact spend of a tenant in [since, until)."""
     return sum(line.exact_num for line in spend.spend_lines([since, until], until=until, projects=projects))
 
 
 def add_ended_lease(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:
-    """Write a lease that was active for so many seconds from `start`."""
+    """Create a lease that was active for so many seconds from `start`."""
     end = start + timedelta(seconds=seconds)
     steps = [
         (start, S.REQUESTED),
@@ -162,7 +162,7 @@ def add_ended_lease(project: Project, offering: Offering, start: datetime, secon
 def add_running_lease(
     project: Project, offering: Offering, start: datetime, *, quantity: int = 1, seen_at: datetime = FAR_AHEAD
 ) -> Lease:
-    """Write a lease that is active since `start`, last seen at `seen_at`."""
+    """Create a lease that is active since `start`, last seen at `seen_at`."""
     steps = [(start, S.REQUESTED), (start, S.ACTIVE)]
     return add_lease_history(project, offering, steps, quantity=quantity, seen_at=seen_at)
 
@@ -177,7 +177,7 @@ def add_quote(lease: Lease, version: PriceVersion) -> Quote:
 
 
 def build_quote(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
-    """Return the quote that a lease cites, unwritten."""
+    """Return the quote that a lease redeems, unsaved."""
     terms = {"quantity": quantity, "nano_per_hour": version.nano_per_hour, "currency": version.currency}
     return Quote(
         pk=f"quo_{lease.pk}"[:40],

@@ -1,7 +1,7 @@
 """Slow oracle: what a tenant owes, second by second.
 
-Every second of every stretch is looked at on its own: which month it is on the calendar of the tenant's wall, which
-price is valid in it. No border is worked out and no interval is cut.
+Every second of usage is priced on its own: its month in the tenant's time zone, and the price valid at that second.
+No boundary is computed and no interval is split.
 """
 
 from collections import defaultdict

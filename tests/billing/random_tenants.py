@@ -51,7 +51,7 @@ class Market:
 
 
 def create_market(chance: random.Random, since: datetime, until: datetime, *, offerings: int, changes: int) -> Market:
-    """Sell some offerings, each at prices that change at moments of its own."""
+    """Create some offerings, each with prices that change at its own times."""
     sells, moments = [], set[datetime]()
     for number in range(offerings):
         offering = create_priced_offering(
@@ -72,7 +72,7 @@ def moment(chance: random.Random, since: datetime, until: datetime) -> datetime:
 
 @cache
 def critical_hours(zone: str, since: datetime, until: datetime) -> tuple[datetime, ...]:
-    """Return the hours in which, in a time zone, a month begins or clocks change."""
+    """Return the hours in which a month starts or clocks change in a time zone."""
     there, found, at = ZoneInfo(zone), [], since
     while at < until:
         now, then = at.astimezone(there), (at + HOUR).astimezone(there)
@@ -121,7 +121,7 @@ def _own(chance: random.Random, card: RateCard, offering: Offering, since: datet
 def add_random_leases(
     chance: random.Random, story: RandomTenant, sells: Market, since: datetime, until: datetime, *, leases: int
 ) -> None:
-    """Write random leases of a tenant between two moments."""
+    """Create random leases of a tenant between two times."""
     turns = (
         *critical_hours(story.tenant.time_zone, since, until),
         *(at for at in sells.changes if since <= at < until),
@@ -148,7 +148,7 @@ def add_random_leases(
 
 
 def quoted(chance: random.Random, lease: Lease, wanted: Transition, prices: list[PriceVersion]) -> Quote:
-    """Promise a lease an earlier price, which may have ended."""
+    """Quote a lease an earlier price, which may have ended."""
     known = [p for p in prices if p.offering_id == wanted.offering_id and p.valid.lower <= wanted.at]
     quote = build_quote(lease, chance.choice(known), quantity=wanted.quantity)
     lease.quote_id = quote.pk
@@ -206,7 +206,7 @@ def _row(story: RandomTenant, project: Project, steps: list[Transition]) -> dict
 
 
 def create_random_tenant(zone: str, *, projects: int = 2) -> RandomTenant:
-    """Make a tenant with some projects, by its rows alone."""
+    """Insert a tenant with some projects directly."""
     number = next(_numbers)
     made = Tenant(pk=f"ten_{number:026d}", name=f"Story {number}", time_zone=zone, created_at=LONG_AGO)
     nodes = [

@@ -1,8 +1,8 @@
 """Try to change append-only tables with every login: `make attacks`.
 
-Each append-only table is updated, deleted from and emptied by each of them, on a throwaway server whose tables hold a
-month. Then a superuser, whom nothing stops, changes the books, and the walk along the chain of seals has to notice.
-Ends with 1 where anything got through, or was not noticed.
+Each login updates, deletes from and truncates each append-only table, on a throwaway server with the data of a month.
+Then a superuser, whom nothing stops, changes the ledger, and the verification of the seals must report it.
+Exits with 1 if any attack succeeded or was not reported.
 """
 
 import sys
@@ -102,7 +102,7 @@ def _attack_all(server: Server) -> int:
 
 
 def _held(administrator: Connection, table: str) -> tuple[int, str]:
-    """Return how many rows a table has, and a tenant that some are of."""
+    """Return the number of rows of a table, and a tenant that owns some."""
     counted = sql.SQL("SELECT count(*), coalesce(max(to_jsonb(t)->>'tenant_id'), '') FROM {} t").format(
         sql.Identifier(table)
     )
@@ -111,7 +111,7 @@ def _held(administrator: Connection, table: str) -> tuple[int, str]:
 
 
 def _attack(server: Server, login: str, tenant: str, attack: str, table: str, column: str) -> str:
-    """Return which guard refuses: `no` right, `tr` trigger, or DONE."""
+    """Return what refuses an attack: `no` right, `tr` trigger, or DONE."""
     attacking = sql.SQL(ATTACKS[attack]).format(table=sql.Identifier(table), column=sql.Identifier(column))
     as_whom = login if login in LOGINS else WORKER
     with closing(psycopg.connect(server.login(as_whom, DATABASE))) as connection:
@@ -130,7 +130,7 @@ def _attack(server: Server, login: str, tenant: str, attack: str, table: str, co
 
 
 def _edit_all(server: Server) -> int:
-    """Edit the books as a superuser without triggers, in copies."""
+    """Change the ledger as a superuser without triggers, in copies."""
     from django.core.management import CommandError, call_command
 
     from billing.services.ledger import ledger_seal

@@ -1,4 +1,4 @@
-"""Payments go through the in-process fake of Stripe; messages are captured."""
+"""In-process Stripe fake and captured messages."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """Workers call Stripe; the web has no right to write what is sent there."""
+    """Workers call Stripe; the web role may not write what is sent there."""
     from deploy.embedded.roles import WORKER
     from tests.database import logged_in_as
 
@@ -44,7 +44,7 @@ def fake() -> "Iterator[FakeStripe]":
 
 @pytest.fixture(autouse=True)
 def enqueued() -> "Iterator[CapturedMessages]":
-    """The hints that were given, first to last."""
+    """Return the captured messages, oldest first."""
     from tests.billing.payments.payable_invoices import captured_messages
 
     with captured_messages() as hints:

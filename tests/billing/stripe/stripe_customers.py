@@ -1,4 +1,4 @@
-"""Tenants with a card, faults of their calls, and their Stripe invoices."""
+"""Tenants with a card, faults of Stripe calls, and Stripe invoices."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ def create_invoice_with_card(fake: FakeStripe, *, how: str = "ok", **what: Any) 
 
 
 def fail_calls(word: str, *ills: str) -> Callable[[Call], str]:
-    """Let the calls of this kind suffer these, one each, in order."""
+    """Let the calls of this kind fail with these faults, one each, in order."""
     left = list(ills)
 
     def ill(call: Call) -> str:
@@ -30,13 +30,13 @@ def fail_calls(word: str, *ills: str) -> Callable[[Call], str]:
 
 
 def stripe_invoices(fake: FakeStripe, *, status: str = "") -> list[dict[str, Any]]:
-    """Return the invoices at Stripe, first to last."""
+    """Return the invoices at Stripe, oldest first."""
     found = list(fake.things.all("invoice").values())
     return [each for each in found if not status or each["status"] == status]
 
 
 def stripe_amounts_paid(fake: FakeStripe) -> list[int]:
-    """Return what Stripe took, of each invoice."""
+    """Return the amount paid of each invoice at Stripe."""
     return [each["amount_paid"] for each in stripe_invoices(fake, status="paid")]
 
 

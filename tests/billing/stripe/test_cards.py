@@ -1,4 +1,4 @@
-"""A payment card is added at Stripe and charged later."""
+"""Payment cards added at Stripe."""
 
 from datetime import timedelta
 from typing import Any
@@ -37,27 +37,29 @@ def request_form(invoice: Invoice) -> PaymentCardForm:
 
 def process_form(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
     card_setup.process_card_form(form.pk, form.tenant_id, now=now)
-    return now_is(form)
+    return reload_form(form)
 
 
-def now_is(form: PaymentCardForm) -> PaymentCardForm:
+def reload_form(form: PaymentCardForm) -> PaymentCardForm:
     with tenant_scope(form.tenant_id):
         return PaymentCardForm.objects.get(pk=form.pk)
 
 
 def return_from_stripe(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
-    """Come back from Stripe's form, as a browser does."""
+    """Return from Stripe's form like a browser does."""
     with tenant_scope(form.tenant_id):
-        payment_cards.check_form_now(now_is(form), now=now)
+        payment_cards.check_form_now(reload_form(form), now=now)
     return process_form(form, now=now)
 
 
-def card(form: PaymentCardForm) -> StripeCustomer | None:
+def saved_card(form: PaymentCardForm) -> StripeCustomer | None:
     with tenant_scope(form.tenant_id):
         return payment_cards.find_saved_card(form.tenant)
 
 
-def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, enqueued: CapturedMessages) -> None:
+def test_a_card_form_is_opened_by_a_worker_and_completed_at_stripe(
+    fake: FakeStripe, enqueued: CapturedMessages
+) -> None:
     invoice = create_final_invoice()
     form = request_form(invoice)
     assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
@@ -72,13 +74,13 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
     )
     things.fill_in(fake.things, form.session_id)
     assert return_from_stripe(form).state == "saved"
-    found = card(form)
+    found = saved_card(form)
     assert found is not None
     assert (found.brand, found.last4, found.ends, found.added_by) == ("visa", "4242", "2029-07", MIRA.label)
     assert process_payment(request_payment(invoice)).status == "succeeded"
 
 
-def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
+def test_card_tables_have_no_card_number_or_cvc_column(fake: FakeStripe) -> None:
     form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id, number="4242")
     return_from_stripe(form)
@@ -123,7 +125,7 @@ def test_an_older_form_completed_late_does_not_replace_a_newer_card(fake: FakeSt
     return_from_stripe(new, now=SOON)
     things.fill_in(fake.things, old.session_id, number="0001")
     assert return_from_stripe(old, now=SOON).state == "saved"
-    found = card(old)
+    found = saved_card(old)
     assert found is not None
     assert found.last4 == "0002"
 
@@ -144,10 +146,10 @@ def test_a_fault_at_any_step_leads_to_one_customer_with_a_card(fake: FakeStripe,
         now += timedelta(minutes=5)
         form = process_form(form, now=now)
     assert len(fake.things.all("customer")) == 1
-    assert card(form) is not None
+    assert saved_card(form) is not None
 
 
-def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) -> None:
+def test_the_stripe_customer_is_found_and_not_created_again_after_two_days(fake: FakeStripe) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "lost")
     process_form(form)
@@ -165,7 +167,7 @@ def test_a_card_form_that_is_not_completed_expires_with_a_reason(fake: FakeStrip
     assert process_form(form, now=NOW + timedelta(days=3)).state == "failed"
 
 
-def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
+def test_a_card_form_missing_at_stripe_fails(fake: FakeStripe) -> None:
     form = process_form(request_form(create_final_invoice()))
     fake.things.all("checkout.session").clear()
     assert return_from_stripe(form).state == "failed"
@@ -186,7 +188,7 @@ def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> Non
     assert (form.state, form.reason) == ("open", "Stripe does not accept our credentials.")
     assert process_form(form, now=NOW + timedelta(hours=2)).state == "open"
     assert process_form(form, now=NOW + timedelta(hours=4)).state == "saved"
-    assert card(form) is not None
+    assert saved_card(form) is not None
 
 
 def test_reloading_the_page_calls_stripe_at_most_once_a_minute(fake: FakeStripe, enqueued: CapturedMessages) -> None:
@@ -200,13 +202,13 @@ def test_reloading_the_page_calls_stripe_at_most_once_a_minute(fake: FakeStripe,
     assert return_from_stripe(form, now=NOW + timedelta(minutes=4)).state == "saved"
 
 
-def test_without_stripe_nobody_is_asked_for_a_card() -> None:
+def test_without_stripe_a_card_form_cannot_be_requested() -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(None), pytest.raises(CardsNotSupported, match="does not collect payments"):
         request_form(invoice)
 
 
-def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStripe) -> None:
+def test_an_event_of_an_unknown_card_form_changes_nothing(fake: FakeStripe) -> None:
     assert payment_cards.handle_form_event("cs_test_nobody", now=NOW) == "no open form here"
 
 
@@ -223,7 +225,7 @@ def test_a_saved_card_is_audited_with_its_requester(fake: FakeStripe) -> None:
         assert rows[1].detail["card"] == "visa 4242"
 
 
-def test_two_workers_who_find_the_same_card_save_it_once(fake: FakeStripe) -> None:
+def test_a_card_found_by_two_workers_is_saved_once(fake: FakeStripe) -> None:
     form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     return_from_stripe(form)

@@ -1,4 +1,4 @@
-"""An invoice is collected through Stripe and paid once."""
+"""Collection of invoices through Stripe."""
 
 from datetime import timedelta
 
@@ -39,8 +39,8 @@ STEPS = ["invoices", "add_lines", "finalize", "pay"]
 WRITES = ["invoice", "lines", "finalize", "pay"]
 
 
-def until_settled(invoice: Invoice, *, every: timedelta = timedelta(minutes=5)) -> None:
-    """Let workers look again and again, a while apart."""
+def collect_until_settled(invoice: Invoice, *, every: timedelta = timedelta(minutes=5)) -> None:
+    """Let workers process a payment repeatedly until it is settled."""
     payment, now = request_payment(invoice), NOW
     for _ in range(9):
         payment = process_payment(payment, now=now)
@@ -51,7 +51,7 @@ def until_settled(invoice: Invoice, *, every: timedelta = timedelta(minutes=5)) 
     raise AssertionError(f"it is still pending: {payment.last_error}")
 
 
-def test_an_invoice_is_made_filled_finalized_and_paid_there_in_four_calls(fake: FakeStripe) -> None:
+def test_an_invoice_is_created_finalized_and_paid_at_stripe_in_four_calls(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     assert process_payment(request_payment(invoice)).status == "succeeded"
     assert reload_invoice(invoice).status == "paid"
@@ -63,7 +63,7 @@ def test_an_invoice_is_made_filled_finalized_and_paid_there_in_four_calls(fake: 
     assert payments_of(invoice)[0].reference == sent["id"] == stripe_charges_of(invoice).stripe_id
 
 
-def test_its_lines_are_ours_by_name_and_amount(fake: FakeStripe) -> None:
+def test_stripe_lines_have_our_names_and_amounts(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     (sent,) = stripe_invoices(fake)
@@ -72,7 +72,7 @@ def test_its_lines_are_ours_by_name_and_amount(fake: FakeStripe) -> None:
     assert [(line["description"], line["amount"]) for line in sent["lines"]] == ours
 
 
-def test_what_was_settled_otherwise_is_a_line_below_nothing(fake: FakeStripe) -> None:
+def test_an_amount_settled_by_credit_is_a_negative_line_at_stripe(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     with tenant_scope(invoice.tenant_id):
         credit_notes.issue_credit_note(invoice, wanted={1: 50}, seen=0, why="it was slow", actor=MIRA, now=NOW)
@@ -88,7 +88,7 @@ def test_what_was_settled_otherwise_is_a_line_below_nothing(fake: FakeStripe) ->
 def test_a_fault_at_any_step_leads_to_one_invoice_paid_once(fake: FakeStripe, step: str, ill: str) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls(step, ill)
-    until_settled(invoice)
+    collect_until_settled(invoice)
     assert reload_invoice(invoice).status == "paid"
     assert stripe_amounts_paid(fake) == [200]
     assert len(stripe_invoices(fake)) == 1
@@ -110,12 +110,12 @@ def test_after_the_idempotency_window_stripe_is_searched_before_a_retry(fake: Fa
 def test_a_failure_cached_by_stripe_is_retried_under_another_key(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("invoices", "500")
-    until_settled(invoice)
+    collect_until_settled(invoice)
     found = stripe_commands_of(invoice)["invoice"]
     assert (found.attempt, found.sent, fake.calls["invoices"]) == (1, 2, 2)
 
 
-def test_its_key_stands_in_our_books_before_the_call(fake: FakeStripe) -> None:
+def test_the_idempotency_key_is_stored_before_the_call(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     seen: dict[str, bool] = {}
 
@@ -130,7 +130,7 @@ def test_its_key_stands_in_our_books_before_the_call(fake: FakeStripe) -> None:
     assert sorted(stripe_commands_of(invoice)) == sorted(WRITES)
 
 
-def test_parameters_stay_as_they_were_first_sent(fake: FakeStripe) -> None:
+def test_a_retry_sends_the_parameters_of_the_first_call(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("add_lines", "unreachable")
     payment = process_payment(request_payment(invoice))
@@ -140,7 +140,7 @@ def test_parameters_stay_as_they_were_first_sent(fake: FakeStripe) -> None:
     assert stripe_invoices(fake)[0]["lines"][0]["description"] != "renamed since"
 
 
-def test_a_refused_card_leaves_the_invoice_payable_and_another_card_pays_it(fake: FakeStripe) -> None:
+def test_after_a_declined_card_another_card_pays_the_invoice(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="declined")
     first = process_payment(request_payment(invoice))
     assert (first.status, first.code) == ("declined", "insufficient_funds")
@@ -164,7 +164,7 @@ def test_a_payment_that_requires_authentication_is_declined(fake: FakeStripe) ->
     assert [each["status"] for each in stripe_invoices(fake)] == ["void"]
 
 
-def test_a_card_that_was_taken_off_there_is_a_refusal(fake: FakeStripe) -> None:
+def test_a_card_detached_at_stripe_declines_the_payment(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     for method in fake.things.all("payment_method").values():
         method["customer"] = None
@@ -192,7 +192,7 @@ def test_a_payment_stays_pending_until_the_bank_answers(fake: FakeStripe) -> Non
     assert fake.calls["pay"] == 1
 
 
-def test_a_total_that_stripe_adds_up_otherwise_is_never_finalized(
+def test_an_invoice_with_a_different_total_at_stripe_is_never_finalized(
     fake: FakeStripe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     invoice = create_invoice_with_card(fake)
@@ -226,7 +226,7 @@ def test_invalid_credentials_make_a_payment_stuck_and_are_never_shown(fake: Fake
     assert process_payment(request_payment(invoice, now=NOW + DAY), now=NOW + DAY).status == "succeeded"
 
 
-def test_without_a_key_nothing_is_sent(fake: FakeStripe) -> None:
+def test_without_a_stripe_key_a_payment_is_stuck(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     with override_settings(STRIPE_SECRET_KEY=""):
         payment = process_payment(request_payment(invoice))
@@ -243,7 +243,7 @@ def test_requests_to_stripe_are_rate_limited(fake: FakeStripe) -> None:
         assert process_payment(payment, now=NOW + timedelta(seconds=30)).status == "succeeded"
 
 
-def test_many_lines_are_one_of_each_offering(fake: FakeStripe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_lines_are_summed_per_offering(fake: FakeStripe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway_requests, "MAX_PARTS", 1)
     invoice = create_invoice_with_card(fake)
     payment = request_payment(invoice)
@@ -259,7 +259,7 @@ def test_many_lines_are_one_of_each_offering(fake: FakeStripe, monkeypatch: pyte
     assert stripe_invoices(fake)[0]["lines"][0]["description"] == f"Invoice {invoice}"
 
 
-def test_a_line_carries_the_tax_that_we_worked_out(fake: FakeStripe) -> None:
+def test_a_stripe_line_has_the_tax_we_computed(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     lines = (ChargeLine("Slices", 100, 19, "VAT", "19.00"), ChargeLine("Paid from your balance", -20))
     charge = GatewayCharge("pay_taxed", 99, "EUR", invoice.tenant_id, "Invoice 1", parts=lines)
@@ -271,7 +271,7 @@ def test_a_line_carries_the_tax_that_we_worked_out(fake: FakeStripe) -> None:
     assert sent["amount_paid"] == 99
 
 
-def test_tax_without_a_rate_is_a_line_of_its_own(fake: FakeStripe) -> None:
+def test_tax_without_a_rate_is_a_separate_line(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     charge = GatewayCharge("pay_t", 7, "EUR", invoice.tenant_id, "Invoice 1", parts=(ChargeLine("Slices", 5, 2),))
     gateway = payments.gateway()
@@ -280,7 +280,7 @@ def test_tax_without_a_rate_is_a_line_of_its_own(fake: FakeStripe) -> None:
     assert [line["amount"] for line in stripe_invoices(fake)[0]["lines"]] == [5, 2]
 
 
-def test_lines_that_do_not_add_up_are_not_sent(fake: FakeStripe) -> None:
+def test_lines_that_do_not_add_up_to_the_charge_are_refused(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     charge = GatewayCharge("pay_odd", 99, "EUR", invoice.tenant_id, "Invoice 1", parts=(ChargeLine("Slices", 98),))
     gateway = payments.gateway()
@@ -290,7 +290,7 @@ def test_lines_that_do_not_add_up_are_not_sent(fake: FakeStripe) -> None:
     assert fake.calls["pay"] == 0
 
 
-def test_a_settled_charge_of_ours_never_changes(fake: FakeStripe) -> None:
+def test_a_settled_stripe_charge_cannot_change(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     with (
@@ -301,7 +301,7 @@ def test_a_settled_charge_of_ours_never_changes(fake: FakeStripe) -> None:
         StripeCharge.objects.update(outcome="declined")
 
 
-def test_an_invoice_with_tax_sends_each_line_with_its_rate(fake: FakeStripe) -> None:
+def test_a_taxed_line_is_sent_with_its_rate(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     with tenant_scope(invoice.tenant_id):
         line = invoice.lines.get()
@@ -309,7 +309,7 @@ def test_an_invoice_with_tax_sends_each_line_with_its_rate(fake: FakeStripe) -> 
     assert gateway_requests._request_part("Slices", 200, 38, 1900) == ChargeLine("Slices", 200, 38, "VAT", "19.00")
 
 
-def test_what_is_too_small_for_stripe_is_never_finalized_and_stays_due(fake: FakeStripe) -> None:
+def test_an_amount_below_stripes_minimum_is_declined_and_never_finalized(fake: FakeStripe) -> None:
     """Finalized, Stripe would call it paid, and add it to the next invoice."""
     invoice = create_invoice_with_card(fake)
     fake.things.least = 500
@@ -319,7 +319,7 @@ def test_what_is_too_small_for_stripe_is_never_finalized_and_stays_due(fake: Fak
 
 
 @pytest.mark.parametrize("balance", [700, -50])
-def test_a_balance_that_stripe_keeps_for_a_tenant_is_never_charged_with_it(fake: FakeStripe, balance: int) -> None:
+def test_a_customer_balance_at_stripe_makes_the_payment_stuck(fake: FakeStripe, balance: int) -> None:
     invoice = create_invoice_with_card(fake)
     (customer,) = fake.things.all("customer").values()
     customer["balance"] = balance
@@ -332,7 +332,7 @@ def test_a_balance_that_stripe_keeps_for_a_tenant_is_never_charged_with_it(fake:
 
 
 @pytest.mark.parametrize("paid", [True, False])
-def test_who_pays_at_stripe_before_the_refusal_is_written_has_paid(fake: FakeStripe, paid: bool) -> None:
+def test_a_payment_at_stripe_before_its_decline_is_recorded_counts(fake: FakeStripe, paid: bool) -> None:
     invoice = create_invoice_with_card(fake, how="declined")
     fake.ill = fail_calls("void", "unreachable")
     payment = process_payment(request_payment(invoice))
@@ -353,9 +353,7 @@ def test_an_unpaid_invoice_that_cannot_be_voided_is_stuck(fake: FakeStripe) -> N
 
 
 @pytest.mark.parametrize("currency", ["IQD", "LYD", "XXX"])
-def test_a_currency_that_stripe_does_not_know_is_refused_by_name_and_nothing_is_booked(
-    fake: FakeStripe, currency: str
-) -> None:
+def test_an_unsupported_currency_is_refused_by_name_and_stores_no_charge(fake: FakeStripe, currency: str) -> None:
     invoice = create_invoice_with_card(fake)
     gateway = payments.gateway()
     assert gateway is not None
@@ -366,7 +364,7 @@ def test_a_currency_that_stripe_does_not_know_is_refused_by_name_and_nothing_is_
     assert not fake.calls
 
 
-def test_less_than_the_smallest_coin_of_stripes_is_refused(fake: FakeStripe) -> None:
+def test_an_amount_below_stripes_smallest_unit_is_refused(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     gateway = payments.gateway()
     assert gateway is not None
@@ -374,7 +372,7 @@ def test_less_than_the_smallest_coin_of_stripes_is_refused(fake: FakeStripe) -> 
         gateway.charge(GatewayCharge("pay_x", 9, "KWD", invoice.tenant_id, "Invoice 1"), now=NOW)
 
 
-def test_every_currency_is_charged_as_stripe_counts_it(fake: FakeStripe) -> None:
+def test_amounts_are_charged_in_stripes_units(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     gateway = payments.gateway()
     assert gateway is not None

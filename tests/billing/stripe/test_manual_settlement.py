@@ -1,4 +1,4 @@
-"""Manual settlement asks Stripe first, so nobody pays twice."""
+"""Manual settlement of payments, with the state at Stripe checked first."""
 
 from datetime import timedelta
 
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.django_db
 LATER, HOUR = NOW + timedelta(hours=1), timedelta(hours=1)
 
 
-def stuck(fake: FakeStripe, step: str, *ills: str) -> Payment:
-    """Return a payment that got this far and waits for a person."""
+def create_stuck_payment(fake: FakeStripe, step: str, *ills: str) -> Payment:
+    """Return a payment that became stuck at this step."""
     invoice = create_invoice_with_card(fake, how="silent")
     fake.ill = fail_calls(step, *ills, "unauthorized")
     payment, now = process_payment(request_payment(invoice)), NOW
@@ -50,7 +50,7 @@ def stuck(fake: FakeStripe, step: str, *ills: str) -> Payment:
     return payment
 
 
-def of(payment: Payment) -> Invoice:
+def invoice_of(payment: Payment) -> Invoice:
     with tenant_scope(payment.tenant_id):
         return Invoice.objects.get(pk=payment.invoice_id)
 
@@ -74,27 +74,27 @@ def settle_as_failed(payment: Payment) -> Payment:
 def test_a_payment_marked_failed_leaves_nothing_payable_at_stripe(
     fake: FakeStripe, step: str, ills: tuple[str, ...], left: list[str]
 ) -> None:
-    payment = settle_as_failed(stuck(fake, step, *ills))
+    payment = settle_as_failed(create_stuck_payment(fake, step, *ills))
     assert (payment.status, payment.code) == ("declined", "marked_failed")
     assert [each["status"] for each in stripe_invoices(fake)] == left
-    assert stripe_charges_of(of(payment)).outcome == "declined"
-    again = process_payment(request_payment(reload_invoice(of(payment)), now=LATER), now=LATER)
+    assert stripe_charges_of(invoice_of(payment)).outcome == "declined"
+    again = process_payment(request_payment(reload_invoice(invoice_of(payment)), now=LATER), now=LATER)
     assert again.status == "pending"  # the card's bank dawdles, and is asked about this one alone
     assert len([each for each in stripe_invoices(fake) if each["status"] == "open"]) == 1
 
 
 def test_an_invoice_paid_at_stripe_is_settled_without_a_second_charge(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     (sent,) = stripe_invoices(fake)
     card = next(iter(fake.things.all("payment_method").values()))
     card["how"] = "ok"
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
     assert settle_as_failed(payment).status == "succeeded"
-    assert (reload_invoice(of(payment)).status, stripe_amounts_paid(fake)) == ("paid", [200])
+    assert (reload_invoice(invoice_of(payment)).status, stripe_amounts_paid(fake)) == ("paid", [200])
 
 
 def test_manual_settlement_waits_for_the_answer_of_the_bank(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     (sent,) = stripe_invoices(fake)
     card = next(iter(fake.things.all("payment_method").values()))
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
@@ -105,7 +105,7 @@ def test_manual_settlement_waits_for_the_answer_of_the_bank(fake: FakeStripe) ->
 
 
 def test_nothing_is_settled_without_an_answer_from_stripe(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     fake.ill = fail_calls("get", "unauthorized")
     waits = settle_as_failed(payment)
     assert (waits.status, waits.reason) == ("stuck", "Stripe does not accept our credentials.")
@@ -113,17 +113,17 @@ def test_nothing_is_settled_without_an_answer_from_stripe(fake: FakeStripe) -> N
 
 
 def test_an_unexpected_invoice_at_stripe_stays_stuck(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     stripe_invoices(fake)[0]["amount_paid"] = 70
     waits = settle_as_failed(payment)
     assert (waits.status, waits.code) == ("stuck", "unforeseen_at_stripe")
 
 
 def test_an_invoice_void_or_missing_at_stripe_is_settled_as_declined(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     stripe_invoices(fake)[0]["status"] = "void"
     assert settle_as_failed(payment).status == "declined"
-    other = stuck(fake, "pay")
+    other = create_stuck_payment(fake, "pay")
     fake.things.all("invoice").clear()
     assert settle_as_failed(other).status == "declined"
 
@@ -132,10 +132,10 @@ def test_an_invoice_void_or_missing_at_stripe_is_settled_as_declined(fake: FakeS
 def test_reconciliation_reports_a_charge_left_open_at_a_removed_gateway(
     fake: FakeStripe,
 ) -> None:
-    payment = stuck(fake, "pay")
+    payment = create_stuck_payment(fake, "pay")
     with payments.using_gateway(None):
         manual_settlements.settle_as_not_taken(PAYMENTS, payment, why="gone", actor=MIRA, now=LATER)
-    assert [each.status for each in payments_of(of(payment))] == ["declined"]
+    assert [each.status for each in payments_of(invoice_of(payment))] == ["declined"]
     fake.now = now = NOW + timedelta(days=1)
     reconciliation_schedule.schedule_days(now=now)
     for day in reconciliation_schedule.due_days(now=now):
@@ -143,7 +143,7 @@ def test_reconciliation_reports_a_charge_left_open_at_a_removed_gateway(
     assert [each.kind for each in StripeDifference.objects.all()] == ["open_there_declined_here"]
 
 
-def test_a_top_up_that_is_stuck_is_settled_by_hand_as_payments_are(fake: FakeStripe) -> None:
+def test_a_stuck_top_up_can_be_settled_manually(fake: FakeStripe) -> None:
     owner = create_tenant("Kestrel")
     create_card_holder(fake, owner.tenant.pk)
     fake.ill = fail_calls("pay", "unauthorized")
@@ -159,9 +159,9 @@ def test_a_top_up_that_is_stuck_is_settled_by_hand_as_payments_are(fake: FakeStr
     assert topup_setup.process_topup(topup_setup.request_topup(owner, 5000, now=later), now=later).status == "succeeded"
 
 
-def test_the_web_sends_nothing_when_operators_decide(fake: FakeStripe) -> None:
-    payment = stuck(fake, "pay")
+def test_marking_a_payment_failed_sends_nothing_from_the_web_process(fake: FakeStripe) -> None:
+    payment = create_stuck_payment(fake, "pay")
     before = sum(fake.calls.values())
     manual_settlements.settle_as_not_taken(PAYMENTS, payment, why="looked", actor=MIRA, now=LATER)
     assert sum(fake.calls.values()) == before
-    assert "void" not in stripe_commands_of(of(payment))
+    assert "void" not in stripe_commands_of(invoice_of(payment))

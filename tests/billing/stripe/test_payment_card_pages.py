@@ -1,4 +1,4 @@
-"""The payment card page and its API."""
+"""Payment card page and its API."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from tests.web.portal.signed_in_user import PortalSession
 pytestmark = pytest.mark.django_db
 
 
-def work(portal: PortalSession) -> PaymentCardForm:
+def process_only_form(portal: PortalSession) -> PaymentCardForm:
     with tenant_scope(portal.owner.tenant.pk):
         form = PaymentCardForm.objects.get()
     card_setup.process_card_form(form.pk, form.tenant_id, now=portal.sim.now)
@@ -34,27 +34,27 @@ def work(portal: PortalSession) -> PaymentCardForm:
         return PaymentCardForm.objects.get()
 
 
-def test_a_card_is_added_on_the_page_and_typed_at_stripe(portal: PortalSession, fake: FakeStripe) -> None:
+def test_a_card_is_added_on_the_page_and_entered_at_stripe(portal: PortalSession, fake: FakeStripe) -> None:
     assert "No payment card yet" in portal.read("/payment-method/")
     answer = portal.post("/payment-method/")
     assert answer.status_code == 302
     assert "Opening the Stripe form" in portal.read(answer["Location"])
-    form = work(portal)
+    form = process_only_form(portal)
     assert f'href="{form.url}"' in portal.get(answer["Location"]).content.decode()
     things.fill_in(fake.things, form.session_id)
     back = f"/payment-method/?form={form.pk}"
     assert "Confirming the payment card with Stripe" in portal.read(back)
-    work(portal)
+    process_only_form(portal)
     page = portal.read(back)
     assert "Payment card saved" in page
     assert "Visa ending in" in page
     assert "4242" in page
 
 
-def test_a_form_that_failed_says_why(portal: PortalSession, fake: FakeStripe) -> None:
+def test_a_failed_card_form_shows_the_reason(portal: PortalSession, fake: FakeStripe) -> None:
     where = portal.post("/payment-method/")["Location"]
     fake.ill = lambda _: "unauthorized"
-    work(portal)
+    process_only_form(portal)
     page = portal.read(where)
     assert "No payment card was added" in page
     assert "does not accept our credentials" in page
@@ -65,7 +65,9 @@ def test_a_form_that_failed_says_why(portal: PortalSession, fake: FakeStripe) ->
     ("gateway", "words"),
     [(SimulatedGateway(), "simulated on this installation"), (None, "by bank transfer")],
 )
-def test_without_stripe_the_page_says_what_it_is(portal: PortalSession, gateway: Any, words: str) -> None:
+def test_without_stripe_the_card_page_states_how_invoices_are_paid(
+    portal: PortalSession, gateway: Any, words: str
+) -> None:
     with payments.using_gateway(gateway):
         page = portal.read("/payment-method/")
         assert words in page
@@ -73,7 +75,7 @@ def test_without_stripe_the_page_says_what_it_is(portal: PortalSession, gateway:
         assert portal.post("/payment-method/").status_code == 409
 
 
-def test_another_tenants_form_is_not_shown(portal: PortalSession, fake: FakeStripe) -> None:
+def test_a_card_form_of_another_tenant_is_not_shown(portal: PortalSession, fake: FakeStripe) -> None:
     other = create_tenant("Osprey")
     with tenant_scope(other.tenant.pk):
         form = PaymentCardForm.objects.create(
@@ -87,33 +89,33 @@ def test_another_tenants_form_is_not_shown(portal: PortalSession, fake: FakeStri
 NOW = utc("2026-11-01 00:05:00")
 
 
-def api(owner: TenantContext, role: Role = Role.BILLING) -> ApiClient:
+def api_client(owner: TenantContext, role: Role = Role.BILLING) -> ApiClient:
     return ApiClient(owner.token(role, now=NOW))
 
 
 def test_a_card_form_is_requested_over_the_api_and_audited(kestrel: TenantContext, fake: FakeStripe) -> None:
     with clock.frozen_at(NOW):
-        answer = api(kestrel).send("POST", "/api/v1/payment-card-forms", Idempotency_Key="k-1")
+        answer = api_client(kestrel).send("POST", "/api/v1/payment-card-forms", Idempotency_Key="k-1")
         assert answer.status_code == 202
         assert answer.json()["state"] == "wanted"
         form_id = answer.json()["id"]
         card_setup.process_card_form(form_id, kestrel.tenant.pk, now=NOW)
-        body = api(kestrel).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()
+        body = api_client(kestrel).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()
         assert (body["state"], body["url"][:29]) == ("open", "https://checkout.stripe.com/c")
-        assert api(kestrel, Role.ADMIN).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()["url"] == ""
+        assert api_client(kestrel, Role.ADMIN).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()["url"] == ""
         with tenant_scope(kestrel.tenant.pk):
             session = PaymentCardForm.objects.get().session_id
         things.fill_in(fake.things, session)
         with tenant_scope(kestrel.tenant.pk):
             PaymentCardForm.objects.update(due_at=NOW)
         card_setup.process_card_form(form_id, kestrel.tenant.pk, now=NOW)
-        (card,) = api(kestrel).send("GET", "/api/v1/payment-cards").json()["items"]
+        (card,) = api_client(kestrel).send("GET", "/api/v1/payment-cards").json()["items"]
     assert (card["brand"], card["last4"], card["ends"]) == ("visa", "4242", "2029-07")
     with tenant_scope(kestrel.tenant.pk):
         assert AuditEvent.objects.filter(action="card.ask").count() == 1
 
 
-def test_a_disputed_and_refunded_invoice_says_so(portal: PortalSession, fake: FakeStripe) -> None:
+def test_invoice_page_and_api_show_disputes_and_refunds(portal: PortalSession, fake: FakeStripe) -> None:
     sim = portal.sim
     add_ended_lease(portal.owner.project, offering("1g.10gb"), utc("2026-10-05 00:00:00"), HOUR)
     sim.clock.at = sim.now.replace(month=11, day=1, hour=3)

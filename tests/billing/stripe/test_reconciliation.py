@@ -1,4 +1,4 @@
-"""Nightly reconciliation finds what was lost between us and Stripe."""
+"""Nightly reconciliation with Stripe."""
 
 from datetime import timedelta
 from typing import Any
@@ -51,8 +51,8 @@ pytestmark = pytest.mark.django_db
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
-def night(fake: FakeStripe, now: Any) -> list[StripeDifference]:
-    """Compare every day, work off what was found, and return what still differs."""
+def reconcile_night(fake: FakeStripe, now: Any) -> list[StripeDifference]:
+    """Reconcile every due day, process what was found, and return the differences."""
     fake.now = now
     reconciliation_schedule.schedule_days(now=now)
     for day in reconciliation_schedule.due_days(now=now):
@@ -72,7 +72,7 @@ def _today(fake: FakeStripe) -> None:
 
 
 @pytest.mark.deep
-def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
+def test_reconciliation_recovers_everything_lost_in_a_day_of_outage(fake: FakeStripe) -> None:
     """No webhook comes for a day, and Stripe is down for half."""
     slow = [create_invoice_with_card(fake, how="silent") for _ in range(3)]
     fast = [create_invoice_with_card(fake) for _ in range(3)]
@@ -93,12 +93,12 @@ def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
     fake.down = True
     for each in fast[1:]:
         process_payment(request_payment(each, now=NOW + HOUR), now=NOW + HOUR)
-    assert night(fake, NOW + 12 * HOUR) == []
+    assert reconcile_night(fake, NOW + 12 * HOUR) == []
     assert "did not respond" in StripeReconciliationDay.objects.exclude(last_error="")[0].last_error
     fake.down = False
-    assert {each.kind for each in night(fake, NOW + DAY)} == {"paid_there_open_here"}
+    assert {each.kind for each in reconcile_night(fake, NOW + DAY)} == {"paid_there_open_here"}
     assert {reload_invoice(each).status for each in [*slow, *fast, disputed]} == {"paid"}
-    assert night(fake, NOW + 2 * DAY) == []
+    assert reconcile_night(fake, NOW + 2 * DAY) == []
     assert set(StripeEvent.objects.values_list("found", "state")) == {(True, "done")}
     with tenant_scope(disputed.tenant_id):
         assert PaymentDispute.objects.get().status == "needs_response"
@@ -106,23 +106,23 @@ def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
         assert payment_cards.find_saved_card(card.tenant) is not None
 
 
-def test_a_payment_that_waits_is_asked_about_before_its_moment(fake: FakeStripe) -> None:
+def test_reconciliation_settles_a_pending_payment_before_its_next_retry(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="silent")
     payment = process_payment(request_payment(invoice))
     things.bank_pays(fake.things, stripe_invoices(fake)[0])
     soon = NOW + timedelta(minutes=15)
     assert payment.due_at is not None
     assert payment.due_at > soon
-    assert [each.kind for each in night(fake, soon)] == ["paid_there_open_here"]
+    assert [each.kind for each in reconcile_night(fake, soon)] == ["paid_there_open_here"]
     assert reload_invoice(invoice).status == "paid"
 
 
-def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
+def test_paid_and_declined_invoices_reconcile_without_difference(fake: FakeStripe) -> None:
     for _ in range(3):
         process_payment(request_payment(create_invoice_with_card(fake)))
     refused = create_invoice_with_card(fake, how="declined")
     process_payment(request_payment(refused))
-    assert night(fake, NOW + DAY) == []
+    assert reconcile_night(fake, NOW + DAY) == []
     day = StripeReconciliationDay.objects.get(day=NOW.date())
     assert (day.charges, day.invoices, day.differences, day.due_at) == (4, 4, 0, None)
     assert day.checked_at == NOW + DAY
@@ -142,21 +142,21 @@ def test_a_difference_is_stored_until_it_is_resolved(fake: FakeStripe, change: d
     (sent,) = stripe_invoices(fake)
     before = dict(sent)
     sent.update(change)
-    first = night(fake, NOW + DAY)
+    first = reconcile_night(fake, NOW + DAY)
     assert kind in [each.kind for each in first]
-    again = night(fake, NOW + 2 * DAY)
+    again = reconcile_night(fake, NOW + 2 * DAY)
     assert [(each.pk, each.found_at) for each in again] == [(each.pk, NOW + DAY) for each in first]
     sent.update(before)
-    assert night(fake, NOW + 3 * DAY) == []
+    assert reconcile_night(fake, NOW + 3 * DAY) == []
 
 
-def test_an_invoice_that_was_made_there_a_day_later_is_still_found(fake: FakeStripe) -> None:
+def test_an_invoice_created_at_stripe_two_days_later_is_reconciled(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("invoices", "unreachable")
     payment = process_payment(request_payment(invoice))
     fake.now = NOW + 2 * DAY
     process_payment(payment, now=NOW + 2 * DAY)
-    assert night(fake, NOW + 3 * DAY) == []
+    assert reconcile_night(fake, NOW + 3 * DAY) == []
 
 
 def test_a_refund_made_at_stripe_is_reported_as_missing_in_the_ledger(fake: FakeStripe) -> None:
@@ -164,30 +164,30 @@ def test_a_refund_made_at_stripe_is_reported_as_missing_in_the_ledger(fake: Fake
     process_payment(request_payment(invoice))
     (intent,) = fake.things.all("payment_intent").values()
     things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
-    night(fake, NOW + DAY)
+    reconcile_night(fake, NOW + DAY)
     with tenant_scope(invoice.tenant_id):
         assert PaymentRefund.objects.get().minor == 50
-    (found,) = night(fake, NOW + 2 * DAY)
+    (found,) = reconcile_night(fake, NOW + 2 * DAY)
     assert (found.kind, found.ref, found.ours) == ("refunded_not_here", payments_of(invoice)[0].pk, 200)
 
 
-def test_a_refund_is_never_more_than_was_paid(fake: FakeStripe) -> None:
+def test_the_stripe_fake_refuses_a_refund_above_the_payment(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (intent,) = fake.things.all("payment_intent").values()
     with pytest.raises(things.Refusal, match="greater than"):
         things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "201"})
 
 
-def test_a_second_invoice_for_the_same_payment_is_told(fake: FakeStripe) -> None:
+def test_a_second_invoice_at_stripe_for_one_payment_is_reported(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     (sent,) = stripe_invoices(fake)
     fake.things.all("invoice")["in_900000"] = {**sent, "id": "in_900000"}
-    (found,) = night(fake, NOW + DAY)
+    (found,) = reconcile_night(fake, NOW + DAY)
     assert (found.kind, found.ref, found.ours) == ("unknown_here", "in_900000", None)
 
 
-def test_where_stripe_does_not_collect_nothing_is_compared(fake: FakeStripe) -> None:
+def test_without_stripe_nothing_is_reconciled(fake: FakeStripe) -> None:
     with payments.using_gateway(None):
         assert reconciliation_schedule.schedule_days(now=NOW) == 0
     assert not StripeReconciliationDay.objects.exists()
@@ -195,13 +195,13 @@ def test_where_stripe_does_not_collect_nothing_is_compared(fake: FakeStripe) -> 
 
 def test_each_day_is_compared_nightly_for_thirty_days(fake: FakeStripe) -> None:
     assert reconciliation_schedule.schedule_days(now=NOW) == 30
-    assert night(fake, NOW) == []
+    assert reconcile_night(fake, NOW) == []
     assert reconciliation_schedule.schedule_days(now=NOW + HOUR) == 0
     assert reconciliation_schedule.schedule_days(now=NOW + DAY) == 30
     assert reconciliation_schedule.due_days(now=NOW + DAY)[0] == str((NOW + DAY).date())
 
 
-def test_two_workers_compare_a_day_once(fake: FakeStripe) -> None:
+def test_a_day_is_reconciled_by_one_of_two_workers(fake: FakeStripe) -> None:
     reconciliation_schedule.schedule_days(now=NOW)
     day = reconciliation_schedule.due_days(now=NOW)[0]
     reconciliation.reconcile_day(day, now=NOW)
@@ -210,41 +210,41 @@ def test_two_workers_compare_a_day_once(fake: FakeStripe) -> None:
     assert fake.calls["get"] == wanted
 
 
-def test_more_than_a_page_of_them_is_read_to_its_end(fake: FakeStripe, monkeypatch: Any) -> None:
+def test_several_pages_of_stripe_invoices_are_read_to_the_end(fake: FakeStripe, monkeypatch: Any) -> None:
     monkeypatch.setattr(lookups, "PAGE", 2)
     for _ in range(5):
         process_payment(request_payment(create_invoice_with_card(fake)))
-    assert night(fake, NOW + DAY) == []
+    assert reconcile_night(fake, NOW + DAY) == []
     assert StripeReconciliationDay.objects.get(day=NOW.date()).invoices == 5
 
 
 def test_foreign_invoices_in_the_stripe_account_are_ignored(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     fake.things.all("invoice")["in_800000"] = {**stripe_invoices(fake)[0], "id": "in_800000", "metadata": {}}
-    assert night(fake, NOW + DAY) == []
+    assert reconcile_night(fake, NOW + DAY) == []
 
 
 # Who is told
 
 
-def operator(settings: Any) -> Client:
+def operator_client(settings: Any) -> Client:
     settings.OPERATORS_REQUIRE_MFA = False
     client = Client()
     client.force_login(User.objects.create_user("op@example.org", is_staff=True))
     return client
 
 
-def a_paid_one_that_is_void_there(fake: FakeStripe) -> Invoice:
+def create_invoice_voided_at_stripe(fake: FakeStripe) -> Invoice:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     stripe_invoices(fake)[0].update(status="void")
-    night(fake, NOW + DAY)
+    reconcile_night(fake, NOW + DAY)
     return invoice
 
 
-def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: Any) -> None:
-    invoice = a_paid_one_that_is_void_there(fake)
-    client = operator(settings)
+def test_operators_see_differences_and_the_next_step(fake: FakeStripe, settings: Any) -> None:
+    invoice = create_invoice_voided_at_stripe(fake)
+    client = operator_client(settings)
     with clock.frozen_at(NOW + DAY):
         page = client.get("/ops/stripe/").content.decode()
         assert "Stripe has no paid invoice for it" in page
@@ -259,9 +259,9 @@ def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: A
 
 @pytest.mark.deep
 def test_an_acknowledged_difference_is_not_reported_again(fake: FakeStripe, settings: Any) -> None:
-    a_paid_one_that_is_void_there(fake)
+    create_invoice_voided_at_stripe(fake)
     (found,) = StripeDifference.objects.all()
-    client = operator(settings)
+    client = operator_client(settings)
     address = f"/ops/stripe/differences/{found.pk}/acknowledge/"
     assert "Stripe has no paid invoice for it" in client.get(address).content.decode()
     assert client.post(address, {"reason": ""}).status_code == 400
@@ -273,25 +273,25 @@ def test_an_acknowledged_difference_is_not_reported_again(fake: FakeStripe, sett
         answer = AuditEvent.objects.get(action="stripe.acknowledge")
     assert (answer.actor_label, answer.detail["reason"]) == ("op@example.org", "settled with the bank")
     assert stripe_status.count_open_items(now=NOW + DAY) == 0
-    assert [each.why for each in night(fake, NOW + 2 * DAY)] == ["settled with the bank"]
+    assert [each.why for each in reconcile_night(fake, NOW + 2 * DAY)] == ["settled with the bank"]
     acknowledged = StripeDifference.objects.get().acknowledged_at
     assert acknowledged is not None
     for days, looked in ((29, True), (31, False)):
         assert (NOW.date() in reconciliation_schedule._older_days(acknowledged + days * DAY)) is looked
     assert stripe_status.count_open_items(now=NOW + 2 * DAY) == 0
     stripe_invoices(fake)[0].update(amount_paid=70)
-    assert [each.why for each in night(fake, NOW + 3 * DAY)] == [""]
+    assert [each.why for each in reconcile_night(fake, NOW + 3 * DAY)] == [""]
     assert stripe_status.count_open_items(now=NOW + 3 * DAY) == 1
 
 
-def test_days_that_were_not_compared_are_counted_where_operators_look(fake: FakeStripe, settings: Any) -> None:
-    night(fake, NOW)
+def test_days_not_reconciled_are_counted_on_the_operators_page(fake: FakeStripe, settings: Any) -> None:
+    reconcile_night(fake, NOW)
     assert stripe_status.get_stripe_status(now=NOW + HOUR).late == 0
     assert stripe_status.get_stripe_status(now=NOW + 2 * DAY).late == 28
     with clock.frozen_at(NOW + 2 * DAY):
-        assert "28 days not reconciled" in operator(settings).get("/ops/stripe/").content.decode()
+        assert "28 days not reconciled" in operator_client(settings).get("/ops/stripe/").content.decode()
     fake.down = True
-    night(fake, NOW + 2 * DAY)
+    reconcile_night(fake, NOW + 2 * DAY)
     assert stripe_status.count_open_items(now=NOW + 2 * DAY + 5 * HOUR) == 30
 
 
@@ -299,7 +299,7 @@ def test_days_that_were_not_compared_are_counted_where_operators_look(fake: Fake
 @pytest.mark.deep
 def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: FakeStripe, mark: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
-    assert night(fake, NOW + DAY) == []
+    assert reconcile_night(fake, NOW + DAY) == []
     later = fake.now = NOW + 70 * DAY
     if mark == "refund":
         (intent,) = fake.things.all("payment_intent").values()
@@ -307,17 +307,17 @@ def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: Fak
     else:
         event = things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
         event["status"] = "lost"
-    night(fake, later)
-    assert night(fake, later + DAY) == []
-    (found,) = night(fake, later + 2 * DAY)
+    reconcile_night(fake, later)
+    assert reconcile_night(fake, later + DAY) == []
+    (found,) = reconcile_night(fake, later + 2 * DAY)
     assert (found.kind, str(found.day), found.back) == ("refunded_not_here", str(NOW.date()), event["amount"])
 
 
 def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStripe) -> None:
-    a_paid_one_that_is_void_there(fake)
-    assert len(night(fake, NOW + 70 * DAY)) == 1
+    create_invoice_voided_at_stripe(fake)
+    assert len(reconcile_night(fake, NOW + 70 * DAY)) == 1
     stripe_invoices(fake)[0].update(status="paid")
-    assert night(fake, NOW + 71 * DAY) == []
+    assert reconcile_night(fake, NOW + 71 * DAY) == []
 
 
 @pytest.mark.deep
@@ -326,10 +326,10 @@ def test_a_refunded_overpayment_resolves_the_difference(fake: FakeStripe) -> Non
     (sent,) = stripe_invoices(fake)
     (intent,) = fake.things.all("payment_intent").values()
     sent["amount_paid"] = 250
-    assert [each.kind for each in night(fake, NOW + DAY)] == ["other_amount"]
+    assert [each.kind for each in reconcile_night(fake, NOW + DAY)] == ["other_amount"]
     things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
-    night(fake, NOW + 2 * DAY)
-    assert night(fake, NOW + 3 * DAY) == []
+    reconcile_night(fake, NOW + 2 * DAY)
+    assert reconcile_night(fake, NOW + 3 * DAY) == []
 
 
 @pytest.mark.deep
@@ -361,7 +361,7 @@ def test_many_invoices_of_a_day_are_compared_in_batches(fake: FakeStripe, enqueu
     assert not StripeDifference.objects.exists()
 
 
-def test_a_day_that_ends_with_the_last_piece_of_its_task_notifies_for_no_other(
+def test_a_day_completed_in_one_task_enqueues_no_further_task(
     fake: FakeStripe, enqueued: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(reconciliation, "PAGES_PER_TASK", len(ReconciliationPhase))
@@ -394,7 +394,7 @@ def test_only_a_failed_batch_is_compared_again(fake: FakeStripe, monkeypatch: An
 def test_a_payment_declined_here_but_still_open_at_stripe_is_reported(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake, how="declined")))
     stripe_invoices(fake)[0]["status"] = "open"
-    (found,) = night(fake, NOW + DAY)
+    (found,) = reconcile_night(fake, NOW + DAY)
     assert (found.kind, "Void it" in found.next) == ("open_there_declined_here", True)
 
 
@@ -409,7 +409,7 @@ def test_a_parked_event_is_retried_by_the_nightly_reconciliation(fake: FakeStrip
     webhook_events.process_event(found["id"], now=NOW)
     assert StripeEvent.objects.get(pk=found["id"]).state == "parked"
     sent["status"] = "paid"
-    night(fake, NOW + DAY)
+    reconcile_night(fake, NOW + DAY)
     assert dict(StripeEvent.objects.values_list("pk", "state")) == {found["id"]: "done", other["id"]: "parked"}
 
 
@@ -430,7 +430,7 @@ def test_operators_can_retry_a_parked_event(fake: FakeStripe, settings: Any) -> 
         due_at=now,
     )
     webhook_events.process_event(found["id"], now=now)
-    client = operator(settings)
+    client = operator_client(settings)
     assert "teleported" in client.get("/ops/stripe/").content.decode()
     sent["status"] = "paid"
     answer = client.post(f"/ops/stripe/events/{found['id']}/retry/")
@@ -442,7 +442,7 @@ def test_operators_can_retry_a_parked_event(fake: FakeStripe, settings: Any) -> 
     assert client.post(f"/ops/stripe/events/{found['id']}/retry/").status_code == 404
 
 
-def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: Any) -> None:
+def test_scheduled_tasks_reconcile_days_and_process_events_and_card_forms(fake: FakeStripe, monkeypatch: Any) -> None:
     sent: list[tuple[Any, ...]] = []
     monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
     invoice = create_final_invoice()
@@ -471,7 +471,7 @@ def event_for_webhook(fake: FakeStripe) -> Any:
     return parse_event(fake.things.tell("plan.created", {"id": "plan_1"}))
 
 
-def test_a_charge_that_was_never_sent_has_nothing_to_compare(fake: FakeStripe) -> None:
+def test_a_charge_never_sent_to_stripe_causes_no_difference(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("invoices", "unreachable")
     process_payment(request_payment(invoice))
@@ -479,4 +479,4 @@ def test_a_charge_that_was_never_sent_has_nothing_to_compare(fake: FakeStripe) -
     with tenant_scope(invoice.tenant_id):
         assert StripeCharge.objects.get().stripe_id == ""
     assert create_card_holder(fake, invoice.tenant_id)
-    assert night(fake, NOW + HOUR) == []
+    assert reconcile_night(fake, NOW + HOUR) == []

@@ -1,4 +1,4 @@
-"""Refunds through Stripe; returned refunds go back to the balance."""
+"""Refunds through Stripe, and refunds returned by the bank."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-def paid(fake: FakeStripe) -> Invoice:
+def create_credited_invoice(fake: FakeStripe) -> Invoice:
     """Return a paid invoice of 2.00, credited in full."""
     fake.now = NOW
     invoice = create_invoice_with_card(fake)
@@ -35,11 +35,11 @@ def paid(fake: FakeStripe) -> Invoice:
     return invoice
 
 
-def there(fake: FakeStripe) -> list[dict[str, Any]]:
+def stripe_refunds(fake: FakeStripe) -> list[dict[str, Any]]:
     return list(fake.things.all("refund").values())
 
 
-def until_settled(fake: FakeStripe, refund: Refund) -> Refund:
+def process_until_settled(fake: FakeStripe, refund: Refund) -> Refund:
     for _ in range(9):
         if refund.due_at is None:
             break
@@ -48,7 +48,7 @@ def until_settled(fake: FakeStripe, refund: Refund) -> Refund:
     return refund
 
 
-def differences(fake: FakeStripe, now: Any) -> list[str]:
+def reconcile(fake: FakeStripe, now: Any) -> list[str]:
     fake.now = now
     reconciliation_schedule.schedule_days(now=now)
     for day in reconciliation_schedule.due_days(now=now):
@@ -56,47 +56,47 @@ def differences(fake: FakeStripe, now: Any) -> list[str]:
     return list(StripeDifference.objects.values_list("kind", flat=True))
 
 
-def test_it_is_made_at_stripe_and_booked_and_the_night_agrees(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+def test_a_refund_is_made_at_stripe_booked_and_reconciled(fake: FakeStripe) -> None:
+    invoice = create_credited_invoice(fake)
     done = process_refund(request_refund(invoice, 150))
-    (made,) = there(fake)
+    (made,) = stripe_refunds(fake)
     assert (done.status, done.reference, balance_of(invoice)) == ("succeeded", made["id"], 50)
     assert (made["amount"], made["metadata"]["refund"]) == (150, done.pk)
-    assert differences(fake, NOW + DAY) == []
+    assert reconcile(fake, NOW + DAY) == []
     fake.things.all("refund").clear()
     with tenant_scope(invoice.tenant_id):
         PaymentRefund.objects.update(status="canceled")
-    assert differences(fake, NOW + 2 * DAY) == ["refund_not_there"]
+    assert reconcile(fake, NOW + 2 * DAY) == ["refund_not_there"]
 
 
 @pytest.mark.parametrize("ill", ["429", "500", "500_done", "lost", "lock_timeout", "unreachable", "in_use"])
-def test_whatever_befalls_its_call_it_is_one_refund(fake: FakeStripe, ill: str) -> None:
-    invoice = paid(fake)
+def test_a_fault_of_the_refund_call_leads_to_one_refund(fake: FakeStripe, ill: str) -> None:
+    invoice = create_credited_invoice(fake)
     fake.ill = fail_calls("refunds", ill, ill)
-    done = until_settled(fake, request_refund(invoice, 150))
-    assert (done.status, [each["amount"] for each in there(fake)], balance_of(invoice)) == (
+    done = process_until_settled(fake, request_refund(invoice, 150))
+    assert (done.status, [each["amount"] for each in stripe_refunds(fake)], balance_of(invoice)) == (
         "succeeded",
         [150],
         50,
     )
 
 
-def test_a_day_later_it_is_found_and_not_made_again(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+def test_a_refund_with_a_lost_answer_is_found_three_days_later(fake: FakeStripe) -> None:
+    invoice = create_credited_invoice(fake)
     fake.ill = fail_calls("refunds", "lost")
     waits = process_refund(request_refund(invoice, 150))
     fake.now = NOW + 3 * DAY
     assert process_refund(waits, now=NOW + 3 * DAY).status == "succeeded"
-    assert len(there(fake)) == 1
+    assert len(stripe_refunds(fake)) == 1
 
 
-def test_a_refund_beyond_the_rest_at_stripe_is_declined_and_credited(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+def test_a_refund_above_the_remainder_at_stripe_is_declined_and_credited(fake: FakeStripe) -> None:
+    invoice = create_credited_invoice(fake)
     charge = next(iter(fake.things.all("charge").values()))
     charge["amount_refunded"] = 100  # in the dashboard, and we have not heard of it
     done = process_refund(request_refund(invoice, 150))
     assert (done.status, done.code, balance_of(invoice)) == ("declined", "amount_too_large", 200)
-    assert there(fake) == []
+    assert stripe_refunds(fake) == []
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_a_refund_beyond_the_rest_at_stripe_is_declined_and_credited(fake: FakeS
 def test_a_refund_stays_pending_until_the_bank_answers(
     fake: FakeStripe, first: str, word: str, status: str, left: int
 ) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     fake.things.refund_as = first
     waits = process_refund(request_refund(invoice, 150))
     who = {"pending": "the bank has not responded", "requires_action": "waits for the payer"}[first]
     assert (waits.status, who in waits.last_error) == ("pending", True)
-    (made,) = there(fake)
+    (made,) = stripe_refunds(fake)
     made["status"] = word
     soon = NOW + timedelta(minutes=1)
     event = fake.things.tell("refund.updated", made)
@@ -124,13 +124,13 @@ def test_a_refund_stays_pending_until_the_bank_answers(
     webhook_events.process_event(event["id"], now=soon)
     assert refund_submission.REFUND_TRANSACTIONS.due(now=soon) == [("billing.refund", waits.pk, waits.tenant_id)]
     done = process_refund(waits, now=soon)
-    assert (done.status, balance_of(invoice), len(there(fake))) == (status, left, 1)
+    assert (done.status, balance_of(invoice), len(stripe_refunds(fake))) == (status, left, 1)
 
 
 def test_a_refund_returned_by_the_bank_restores_the_balance_once(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     done = process_refund(request_refund(invoice, 150))
-    (made,) = there(fake)
+    (made,) = stripe_refunds(fake)
     made["status"] = "failed"
     fake.things.get("charge", made["charge"])["amount_refunded"] = 0
     for _ in range(3):
@@ -138,26 +138,26 @@ def test_a_refund_returned_by_the_bank_restores_the_balance_once(fake: FakeStrip
         webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
         webhook_events.process_event(event["id"], now=NOW)
     assert (reload_refund(done).returned_at, balance_of(invoice)) == (NOW, 200)
-    assert differences(fake, NOW + DAY) == []
+    assert reconcile(fake, NOW + DAY) == []
     assert process_refund(request_refund(invoice, 150)).status == "succeeded"
 
 
 def test_an_unknown_refund_status_is_left_to_an_operator(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     fake.things.refund_as = "teleported"
     stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, "teleported" in stuck.reason) == ("stuck", "unforeseen", True)
 
 
 def test_invalid_credentials_make_a_refund_stuck(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     fake.ill = fail_calls("get", "unauthorized")
     stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, balance_of(invoice)) == ("stuck", "bad_credentials", 50)
 
 
 def test_a_refund_of_a_payment_without_a_card_is_left_to_an_operator(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     next(iter(fake.things.all("payment_intent").values()))["status"] = "canceled"
     assert process_refund(request_refund(invoice, 150)).code == "no_card_payment"
     assert payment_of(invoice).status == "succeeded"
@@ -165,7 +165,7 @@ def test_a_refund_of_a_payment_without_a_card_is_left_to_an_operator(fake: FakeS
 
 @pytest.mark.parametrize("code", ["balance_insufficient", "resource_missing", "testmode_charges_only"])
 def test_a_repairable_refund_is_stuck_and_can_be_retried_the_same_day(fake: FakeStripe, code: str) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     fake.things.refund_refused = code
     stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, balance_of(invoice)) == ("stuck", code, 50)
@@ -173,26 +173,26 @@ def test_a_repairable_refund_is_stuck_and_can_be_retried_the_same_day(fake: Fake
     soon = NOW + HOUR
     refund_creation.retry_refund(stuck, actor=MIRA, now=soon)
     done = process_refund(stuck, now=soon)
-    assert (done.status, [each["amount"] for each in there(fake)]) == ("succeeded", [150])
+    assert (done.status, [each["amount"] for each in stripe_refunds(fake)]) == ("succeeded", [150])
 
 
 @pytest.mark.parametrize("code", ["charge_disputed", "charge_already_refunded"])
 def test_a_refund_refused_by_stripe_restores_the_balance(fake: FakeStripe, code: str) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     fake.things.refund_refused = code
     done = process_refund(request_refund(invoice, 150))
     assert (done.status, done.code, balance_of(invoice)) == ("declined", code, 200)
 
 
 def test_a_refund_that_failed_after_a_crash_is_declined(fake: FakeStripe) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     refund = request_refund(invoice, 150)
     with (
         mock.patch.object(refund_submission.REFUND_TRANSACTIONS, "settle", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         process_refund(refund)
-    (made,) = there(fake)
+    (made,) = stripe_refunds(fake)
     made["status"] = "failed"
     done = process_refund(refund, now=NOW + HOUR)
     assert (done.status, done.code, balance_of(invoice)) == ("declined", "refund_failed", 200)
@@ -201,11 +201,11 @@ def test_a_refund_that_failed_after_a_crash_is_declined(fake: FakeStripe) -> Non
 def test_a_refund_returned_before_its_success_is_recorded_restores_the_balance(
     fake: FakeStripe,
 ) -> None:
-    invoice = paid(fake)
+    invoice = create_credited_invoice(fake)
     refund, settle = request_refund(invoice, 150), refund_submission.REFUND_TRANSACTIONS.settle
 
     def late(*reported: Any) -> None:
-        (made,) = there(fake)
+        (made,) = stripe_refunds(fake)
         made["status"] = "failed"
         fake.things.get("charge", made["charge"])["amount_refunded"] = 0
         event = fake.things.tell("refund.failed", made)

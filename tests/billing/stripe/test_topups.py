@@ -1,4 +1,4 @@
-"""Wallet top-ups go through Stripe and are reconciled at night."""
+"""Wallet top-ups through Stripe."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ def test_a_webhook_settles_a_pending_top_up_and_the_ledger_agrees(fake: FakeStri
     assert not StripeDifference.objects.exists()
 
 
-def test_a_disputed_top_up_waits_for_a_person(fake: FakeStripe) -> None:
+def test_a_disputed_top_up_is_left_to_an_operator(fake: FakeStripe) -> None:
     owner = create_tenant("Kestrel")
     fake.now = NOW
     create_card_holder(fake, owner.tenant.pk)

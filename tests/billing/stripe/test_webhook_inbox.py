@@ -1,4 +1,4 @@
-"""Stripe events in any order and number lead to one state."""
+"""Stripe webhooks: order, repetition, unknown states and rejected events."""
 
 import json
 from datetime import timedelta
@@ -36,16 +36,16 @@ def deliver(event: Event, *, now: Any = NOW) -> bool:
     return webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], now), now=now)
 
 
-def work(now: Any = NOW) -> None:
+def process_due_events(now: Any = NOW) -> None:
     for event_id in webhook_inbox.due_events(now=now):
         webhook_events.process_event(event_id, now=now)
 
 
-def states() -> dict[str, str]:
+def event_states() -> dict[str, str]:
     return dict(StripeEvent.objects.values_list("type", "state"))
 
 
-def test_a_payment_that_waits_is_asked_about_when_stripe_says_it_was_paid(fake: FakeStripe) -> None:
+def test_a_paid_event_settles_a_pending_payment_before_its_next_retry(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="silent")
     payment = process_payment(request_payment(invoice))
     assert payment.due_at is not None
@@ -53,20 +53,20 @@ def test_a_payment_that_waits_is_asked_about_when_stripe_says_it_was_paid(fake: 
     things.bank_pays(fake.things, stripe_invoices(fake)[0])
     for event in fake.things.events:
         deliver(event)
-    work()
+    process_due_events()
     assert process_payment(payment, now=NOW).status == "succeeded"
     assert reload_invoice(invoice).status == "paid"
-    assert set(states().values()) == {"done"}
+    assert set(event_states().values()) == {"done"}
 
 
-def test_a_late_refusal_is_learnt_by_its_event(fake: FakeStripe) -> None:
+def test_a_payment_failed_event_declines_a_pending_payment(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="silent")
     payment = process_payment(request_payment(invoice))
     (intent,) = fake.things.all("payment_intent").values()
     error = {"code": "card_declined", "decline_code": "lost_card", "message": "Your card was declined."}
     intent.update(status="requires_payment_method", last_payment_error=error)
     deliver(fake.things.tell("invoice.payment_failed", stripe_invoices(fake)[0]))
-    work()
+    process_due_events()
     payment = process_payment(payment, now=NOW)
     assert (payment.status, payment.code, payment.reason) == (
         "declined",
@@ -77,7 +77,7 @@ def test_a_late_refusal_is_learnt_by_its_event(fake: FakeStripe) -> None:
 
 
 @pytest.mark.deep
-def test_six_events_in_all_orders_and_five_times_each_lead_to_one_state(fake: FakeStripe) -> None:
+def test_six_events_in_every_order_and_repetition_lead_to_one_state(fake: FakeStripe) -> None:
     """All 720 orders of six events, each of them five times: B32 and B33."""
     invoice = create_invoice_with_card(fake, how="silent")
     payment = process_payment(request_payment(invoice))
@@ -104,14 +104,14 @@ def test_six_events_in_all_orders_and_five_times_each_lead_to_one_state(fake: Fa
                 for n in range(5):
                     assert webhook_inbox.receive_event(*sent[event_id], now=NOW) is (n == 0)
                 webhook_events.process_event(event_id, now=NOW)
-            work()
+            process_due_events()
             process_payment(payment, now=NOW)
-            ends.add(end(invoice))
+            ends.add(final_state(invoice))
             transaction.set_rollback(True)
     assert ends == {("paid", ("succeeded",), (("needs_response", 200),), (("succeeded", 50),), ("done",) * 6, 1)}
 
 
-def end(invoice: Any) -> tuple[object, ...]:
+def final_state(invoice: Any) -> tuple[object, ...]:
     with tenant_scope(invoice.tenant_id):
         return (
             reload_invoice(invoice).status,
@@ -130,8 +130,8 @@ def test_repeated_shuffled_and_lost_webhooks_lead_to_the_same_state(fake: FakeSt
     things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
     for body, header in shuffled_webhooks(fake.things.events, SECRETS[1], NOW, seed=seed, dropped=30):
         webhook_inbox.receive_event(body, header, now=NOW)
-    work()
-    assert set(states().values()) <= {"done"}
+    process_due_events()
+    assert set(event_states().values()) <= {"done"}
     assert reload_invoice(invoice).status == "paid"
 
 
@@ -143,7 +143,7 @@ def test_the_status_of_a_stripe_dispute_never_goes_backwards(fake: FakeStripe) -
     for status in ("under_review", "lost", "needs_response"):
         dispute["status"] = status
         deliver(fake.things.tell("charge.dispute.updated", dispute))
-        work()
+        process_due_events()
         with tenant_scope(invoice.tenant_id):
             reported.append(PaymentDispute.objects.get().status)
     assert reported == ["under_review", "lost", "lost"]
@@ -158,14 +158,14 @@ def test_an_event_with_an_unknown_status_is_parked_with_its_reason(fake: FakeStr
     (thing,) = fake.things.all(what).values()
     thing["status"] = "teleported"
     deliver(fake.things.tell(kind, thing))
-    work()
+    process_due_events()
     event = StripeEvent.objects.get(type=kind)
     assert event.state == "parked"
     assert "'teleported'" in event.why
     assert reload_invoice(invoice).status == "paid"
     thing["status"] = "paid" if what == "invoice" else "won"
     webhook_inbox.retry_event(event, now=LATER)
-    work(LATER)
+    process_due_events(LATER)
     assert StripeEvent.objects.get(type=kind).state == "done"
 
 
@@ -178,28 +178,28 @@ def test_an_event_contradicting_a_settled_charge_is_left_to_an_operator(fake: Fa
     second.update(status="void")
     for each in (first, second):
         deliver(fake.things.tell("invoice.updated", each))
-    work()
+    process_due_events()
     whys = list(StripeEvent.objects.order_by("pk").values_list("state", "why"))
     assert [state for state, _ in whys] == ["parked", "parked"]
     assert "was paid in Stripe but is declined here" in whys[0][1]
     assert "is void in Stripe but paid here" in whys[1][1]
 
 
-def test_an_event_before_our_own_row_waits_for_it(fake: FakeStripe) -> None:
+def test_an_event_before_its_payment_is_recorded_is_retried(fake: FakeStripe) -> None:
     """B34: Stripe may be faster than our commit."""
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     sent = stripe_invoices(fake)[0]
     sent["metadata"]["payment"] = "pay_later"
     deliver(fake.things.tell("invoice.paid", sent))
-    work()
+    process_due_events()
     event = StripeEvent.objects.get()
     assert (event.state, event.attempts) == ("waiting", 1)
     assert event.due_at is not None
     assert event.due_at > NOW
     sent["metadata"]["payment"] = payments_of(invoice)[0].pk
-    work(LATER)
-    assert states() == {"invoice.paid": "done"}
+    process_due_events(LATER)
+    assert event_states() == {"invoice.paid": "done"}
 
 
 def test_an_event_of_an_unknown_payment_is_finally_parked(fake: FakeStripe) -> None:
@@ -209,10 +209,10 @@ def test_an_event_of_an_unknown_payment_is_finally_parked(fake: FakeStripe) -> N
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
     now = NOW
     for _ in range(webhook_events.MAX_TRIES):
-        work(now)
+        process_due_events(now)
         now += timedelta(hours=2)
     assert StripeEvent.objects.get().why.startswith("After 12 attempts: Payment pay_gone")
-    assert states() == {"invoice.paid": "parked"}
+    assert event_states() == {"invoice.paid": "parked"}
 
 
 def test_foreign_invoices_and_disputes_are_ignored(fake: FakeStripe) -> None:
@@ -230,7 +230,7 @@ def test_foreign_invoices_and_disputes_are_ignored(fake: FakeStripe) -> None:
     ):
         deliver(kept.tell(what, thing))
     deliver(kept.tell("invoice.deleted", {**foreign, "id": "in_999999"}))
-    work()
+    process_due_events()
     assert set(StripeEvent.objects.values_list("state", "why")) == {
         ("done", "not from this installation"),
         ("done", "no action needed"),
@@ -243,8 +243,8 @@ def test_an_event_is_retried_while_stripe_fails_or_refuses_credentials(fake: Fak
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
     fake.ill = fail_calls("get", "unreachable", "unauthorized", "500_done")
     for minutes in (0, 1, 2, 5):
-        work(NOW + timedelta(minutes=minutes))
-    assert states() == {"invoice.paid": "done"}
+        process_due_events(NOW + timedelta(minutes=minutes))
+    assert event_states() == {"invoice.paid": "done"}
 
 
 def test_no_event_is_dropped_during_a_stripe_outage(fake: FakeStripe) -> None:
@@ -253,18 +253,18 @@ def test_no_event_is_dropped_during_a_stripe_outage(fake: FakeStripe) -> None:
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
     now, fake.down = NOW, True
     for _ in range(2 * webhook_events.MAX_TRIES):
-        work(now)
+        process_due_events(now)
         now += timedelta(hours=2)
-    assert states() == {"invoice.paid": "waiting"}
+    assert event_states() == {"invoice.paid": "waiting"}
     event = StripeEvent.objects.get()
     assert event.due_at is not None
     assert event.due_at - (now - timedelta(hours=2)) == timedelta(hours=1)  # asked less and less often
     fake.down = False
-    work(now)
-    assert states() == {"invoice.paid": "done"}
+    process_due_events(now)
+    assert event_states() == {"invoice.paid": "done"}
 
 
-def test_what_was_paid_there_and_refunded_is_no_matter_for_a_person(fake: FakeStripe) -> None:
+def test_a_paid_event_of_a_refunded_declined_payment_needs_no_action(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="declined")
     process_payment(request_payment(invoice))
     (sent,) = stripe_invoices(fake)
@@ -275,8 +275,8 @@ def test_what_was_paid_there_and_refunded_is_no_matter_for_a_person(fake: FakeSt
             status="succeeded", rank=2, minor=200, made_at=NOW, seen_at=NOW,
         )  # fmt: skip
     deliver(fake.things.tell("invoice.paid", sent))
-    work()
-    assert states() == {"invoice.paid": "done"}
+    process_due_events()
+    assert event_states() == {"invoice.paid": "done"}
 
 
 def test_an_event_processed_twice_calls_stripe_once(fake: FakeStripe) -> None:
@@ -314,7 +314,7 @@ EVENT = {
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_while_the_secret_is_changed_both_are_taken(secret: str) -> None:
+def test_events_signed_with_either_webhook_secret_are_stored_once(secret: str) -> None:
     body = json.dumps(EVENT)
     with clock.frozen_at(NOW):
         for _ in range(3):
@@ -359,7 +359,7 @@ def test_an_invalid_signature_header_is_rejected(header: str) -> None:
         webhook_inbox.receive_event(json.dumps(EVENT).encode(), header, now=NOW)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_an_event_body_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(EventRejected):
         webhook_inbox.receive_event(b"\xff\xfe", "t=1,v1=a", now=NOW)
 
@@ -380,39 +380,39 @@ def test_without_a_webhook_secret_every_event_is_rejected() -> None:
         webhook_inbox.receive_event(body.encode(), signed(body, SECRETS[0], NOW), now=NOW)
 
 
-def test_another_version_of_the_api_is_parked_and_not_read(fake: FakeStripe) -> None:
+def test_an_event_of_another_api_version_is_parked_without_a_stripe_call(fake: FakeStripe) -> None:
     deliver({**EVENT, "api_version": "2020-01-01"})
-    work()
+    process_due_events()
     event = StripeEvent.objects.get()
     assert (event.state, sum(fake.calls.values())) == ("parked", 0)
     assert "2026-10-28.endive" in event.why
 
 
-def test_a_stuck_or_settled_payment_is_not_asked_about(fake: FakeStripe) -> None:
+def test_an_event_of_a_settled_payment_needs_no_action(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     payment = process_payment(request_payment(invoice))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
-    work()
+    process_due_events()
     with tenant_scope(invoice.tenant_id):
         assert Payment.objects.get(pk=payment.pk).status == "succeeded"
     assert StripeEvent.objects.get().why == "no action needed"
 
 
-def test_an_older_invoice_of_the_same_payment_says_nothing_against_it(fake: FakeStripe) -> None:
+def test_a_voided_older_invoice_of_a_paid_payment_needs_no_action(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     paid = stripe_invoices(fake)[0]
     given_up = {**paid, "id": "in_700000", "status": "void", "amount_paid": 0}
     fake.things.all("invoice")["in_700000"] = given_up
     deliver(fake.things.tell("invoice.voided", given_up))
-    work()
-    assert states() == {"invoice.voided": "done"}
+    process_due_events()
+    assert event_states() == {"invoice.voided": "done"}
 
 
 def test_a_processed_event_is_not_retried(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
-    work()
+    process_due_events()
     event = StripeEvent.objects.get()
     webhook_inbox.retry_event(event, now=LATER)
-    assert states() == {"invoice.paid": "done"}
+    assert event_states() == {"invoice.paid": "done"}
