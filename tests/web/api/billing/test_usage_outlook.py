@@ -37,7 +37,7 @@ def euros(amount: str) -> dict[str, dict[str, str]]:
     return {"amount": coins, "low": coins, "high": coins}
 
 
-def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> None:
+def test_the_forecast_lists_each_remaining_day_with_the_running_total() -> None:
     kestrel = create_tenant("Kestrel")
     lived(kestrel, 29)  # the 31st of October is the first, so 28 of November with today
     found = get_forecast(kestrel)

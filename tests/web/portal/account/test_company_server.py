@@ -71,7 +71,7 @@ def come_back(browser: Client) -> Any:
     return browser.get(f"{LOGIN}callback/", {"code": "c0de", "state": state})
 
 
-def test_no_transaction_is_open_while_the_companys_server_is_asked(company_server: ServerRequests) -> None:
+def test_no_transaction_is_open_during_requests_to_the_openid_server(company_server: ServerRequests) -> None:
     browser = Client()
     assert come_back(browser).status_code == 302
     assert [path for path, _ in company_server if "openid-configuration" not in path] == ["/token", "/userinfo"]
@@ -110,7 +110,7 @@ def test_an_unverified_address_must_be_confirmed_by_email(
 
 
 @pytest.mark.parametrize("vouched", [True, False])
-def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
+def test_an_address_of_an_existing_account_does_not_sign_in_to_it(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, vouched: bool
 ) -> None:
     ada = User.objects.create_user("ada@kestrel.example", "a long enough phrase 4711")
@@ -149,7 +149,7 @@ def unreachable(request: httpx.Request) -> httpx.Response:
         ),
     ],
 )
-def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
+def test_an_unreachable_or_faulty_openid_server_returns_503_with_the_reason(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, server: Server, why: str
 ) -> None:
     answering(server, monkeypatch)
@@ -158,7 +158,7 @@ def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
     assert why in answer.content.decode()
 
 
-def test_a_code_that_the_server_refuses_signs_nobody_in(
+def test_a_code_refused_by_the_openid_server_does_not_sign_in(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wary(request: httpx.Request) -> httpx.Response:

@@ -73,7 +73,7 @@ def inside(browser: AnonymousBrowser) -> bool:
 
 
 @pytest.mark.deep
-def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
+def test_with_a_second_factor_the_password_alone_does_not_sign_in(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
     browser = AnonymousBrowser()
@@ -97,7 +97,7 @@ def test_a_totp_code_works_only_once(delta: TenantWithOwner, secret: str, watch:
 
 
 @pytest.mark.deep
-def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secret: str) -> None:
+def test_a_recovery_code_replaces_the_totp_code_once(delta: TenantWithOwner, secret: str) -> None:
     spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
@@ -106,14 +106,14 @@ def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secr
 
 
 @pytest.mark.deep
-def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: TenantWithOwner, secret: str) -> None:
+def test_a_totp_code_without_a_password_is_redirected_to_sign_in(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
     assert not inside(browser)
 
 
 @pytest.mark.deep
-def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret: str) -> None:
+def test_the_security_page_offers_totp_passkey_and_recovery_codes(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
     browser.force_login(delta.owner)
@@ -124,7 +124,7 @@ def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret
 
 
 @pytest.mark.deep
-def test_an_operator_works_with_a_second_factor_and_not_without(
+def test_operator_pages_and_api_require_a_second_factor(
     delta: TenantWithOwner, secret: str, watch: list[float], settings: Any
 ) -> None:
     settings.OPERATORS_REQUIRE_MFA = True

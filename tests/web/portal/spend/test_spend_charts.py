@@ -64,7 +64,7 @@ def november(portal: PortalSession) -> PortalSession:
     return portal
 
 
-def test_each_day_is_a_column_of_what_it_cost_stacked_by_offering(november: PortalSession) -> None:
+def test_each_day_is_a_column_of_its_cost_stacked_by_offering(november: PortalSession) -> None:
     chart = drawn(november, "/spend/", "chart")
     stacks = columns(chart)
     # By what they came to in all: 3g.40gb, then 1g.10gb and 2g.20gb, a colour each.
@@ -78,12 +78,12 @@ def test_each_day_is_a_column_of_what_it_cost_stacked_by_offering(november: Port
 
 
 @pytest.mark.parametrize(("step", "heights"), [("week", [3, 4]), ("month", [7])])
-def test_weeks_and_months_are_columns_too(november: PortalSession, step: str, heights: list[float]) -> None:
+def test_columns_can_be_weeks_or_months(november: PortalSession, step: str, heights: list[float]) -> None:
     stacks = columns(drawn(november, f"/spend/?by={step}", "chart")).values()
     assert [sum(amount for _, amount in stack) for stack in stacks] == heights
 
 
-def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to(portal: PortalSession) -> None:
+def test_the_running_total_is_drawn_below_the_total_of_last_month(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2, hour=8)
     run_lease_for(portal, "3g.40gb", 3600)
     for day, profile in ((2, "1g.10gb"), (4, "1g.10gb")):
@@ -109,7 +109,7 @@ def run_on_days(portal: PortalSession, days: range) -> None:
 
 
 @pytest.mark.deep
-def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSession) -> None:
+def test_remaining_days_are_forecast_by_weekday(portal: PortalSession) -> None:
     run_on_days(portal, range(1, 16))
     portal.sim.clock.at = portal.sim.now.replace(day=16, hour=12)
     chart = drawn(portal, "/spend/", "chart")
@@ -141,7 +141,7 @@ def test_filtered_weekly_and_past_views_show_no_forecast(portal: PortalSession) 
         assert "likely" not in portal.read(f"/spend/{address}")
 
 
-def test_with_a_budget_the_total_is_held_against_it(portal: PortalSession) -> None:
+def test_with_a_budget_the_running_total_is_drawn_below_the_budget(portal: PortalSession) -> None:
     run_on_days(portal, range(2, 3))
     portal.post("/budgets/", project=portal.owner.project.pk, limit="25")
     chart = drawn(portal, "/spend/", "chart chart-narrow")
