@@ -30,7 +30,7 @@ from tests.tiers import by_fifths
 pytestmark = pytest.mark.django_db
 
 
-def test_every_address_is_in_the_table_and_nothing_else() -> None:
+def test_the_access_table_lists_exactly_the_existing_addresses() -> None:
     found = set(routes.walk())
     assert found - set(ROWS) == set(), "add these to tests/architecture/matrix.py"
     assert set(ROWS) - found == set(), "these are gone: take them out of matrix.py"
@@ -120,7 +120,7 @@ def test_shared_resources_are_the_same_for_every_tenant(who: Visitors) -> None:
 
 
 @by_fifths
-def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> None:
+def test_fleet_addresses_are_accessible_to_operators_only(who: Visitors, fifth: int) -> None:
     for route, row in rows("fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
@@ -147,7 +147,7 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> Non
 
 
 @pytest.mark.deep
-def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
+def test_fleet_addresses_require_a_second_factor_if_configured(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("fleet"):
         for method in row.methods:
@@ -206,7 +206,7 @@ def test_operators_pages_exist_for_operators_only(who: Visitors, fifth: int) -> 
 
 
 @pytest.mark.deep
-def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors) -> None:
+def test_operators_without_a_second_factor_are_redirected_to_set_one_up(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("ops"):
         for method in row.methods:
@@ -217,7 +217,7 @@ def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors)
 
 
 @by_fifths
-def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> None:
+def test_account_pages_require_sign_in(who: Visitors, fifth: int) -> None:
     for route, row in rows("account", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
@@ -230,7 +230,7 @@ def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> Non
 
 
 @pytest.mark.deep
-def test_open_pages_break_for_nobody(who: Visitors) -> None:
+def test_public_pages_are_accessible_to_every_visitor(who: Visitors) -> None:
     for route, row in rows("anybody"):
         for method in row.methods:
             for visitor in ("anonymous", "viewer", "staff", "removed member"):
@@ -242,7 +242,7 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
 
 
 @by_fifths
-def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int) -> None:
+def test_methods_missing_from_the_access_table_are_refused(who: Visitors, fifth: int) -> None:
     for route, row in rows("api", "page", "ops", "shared", "fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in set(METHODS) - set(row.methods):
@@ -291,7 +291,7 @@ FORBIDDEN_FIELDS = {
 }
 
 
-def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
+def test_read_only_fields_in_a_body_are_refused(who: Visitors) -> None:
     for route, row in rows("api"):
         if row.body is None:
             continue

@@ -87,7 +87,7 @@ def send_request(who: Parts, row: Row, visitor: str, method: str, path: str, **m
 
 @by_fifths
 @pytest.mark.parametrize("kind", ["api", "page"])
-def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Parts, kind: str, fifth: int) -> None:
+def test_a_project_role_has_exactly_the_access_of_the_table(who: Parts, kind: str, fifth: int) -> None:
     for route, row in rows(kind, fifth=fifth):
         for method in row.methods:
             for visitor, role in held(who, row):
@@ -122,7 +122,7 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
 
 
 @pytest.mark.deep
-def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts) -> None:
+def test_shared_resources_are_readable_with_a_project_role(who: Parts) -> None:
     for route, row in rows("shared"):
         own, _ = who.around(row)
         for visitor, _ in held(who, replace(row, kind="api")):
@@ -130,7 +130,7 @@ def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts
 
 
 @by_fifths
-def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fifth: int) -> None:
+def test_operator_addresses_return_404_for_a_project_role(who: Parts, fifth: int) -> None:
     for route, row in rows("ops", "fleet", fifth=fifth):
         path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
         for method in row.methods:
@@ -140,7 +140,7 @@ def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fif
 
 
 @pytest.mark.deep
-def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> None:
+def test_public_and_account_pages_show_no_other_project(who: Parts) -> None:
     for route, row in rows("account", "anybody"):
         for method in row.methods:
             ids = who.thing(row, route)[0] if row.thing else ()
@@ -158,7 +158,7 @@ def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
 
 
 @pytest.mark.deep
-def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -> None:
+def test_a_valid_body_for_the_own_project_is_accepted_as_the_role_allows(who: Parts) -> None:
     for route, row in rows("api"):
         if row.body is None:
             continue
@@ -256,7 +256,7 @@ def lost(value: Any) -> Any:
     return re.sub(r"^(prj)_\w{26}$", r"\1_" + "0" * 26, value) if isinstance(value, str) else value
 
 
-def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: Parts) -> None:
+def test_a_tenant_wide_invitation_or_service_account_needs_a_tenant_role(who: Parts) -> None:
     for route in ("api/v1/invitations", "api/v1/service-accounts"):
         row = dict(rows("api"))[route]
         body = {**made_with(who, row, who.inside), "project": None}
@@ -265,7 +265,7 @@ def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: P
             response.expect(response.status == 403 and not response.written, why="it is the whole tenant")
 
 
-def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
+def test_every_kind_of_project_record_has_one_inside_and_one_outside(who: Parts) -> None:
     for name in PLACED:
         assert name in THINGS
         inside, beside = (who._made(Row("api", thing=name), w) for w in (who.inside, who.beside))
@@ -273,7 +273,7 @@ def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
 
 
 @by_fifths
-def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts, fifth: int) -> None:
+def test_no_address_fails_for_a_role_on_an_archived_project(who: Parts, fifth: int) -> None:
     own = {row.thing: who.around(row)[0] for _, row in rows("page", "api") if row.thing in PLACED}
     with rls.tenant_scope(who.here.tenant.pk):
         for child in who.alpha.children.filter(archived_at=None):

@@ -306,7 +306,7 @@ def sign_in(
 
 
 @pytest.mark.deep
-def test_a_role_on_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+def test_a_project_role_reads_no_data_of_other_projects(records: TenantRecords) -> None:
     owner = sign_in(records, Role.OWNER, None)
     owner.read_all_urls(filtered=True)
     owner.read_event_stream()
@@ -322,7 +322,7 @@ def test_a_role_on_one_project_reads_nothing_of_elsewhere(records: TenantRecords
 
 
 @pytest.mark.deep
-def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+def test_a_token_limited_to_one_project_reads_no_data_of_other_projects(records: TenantRecords) -> None:
     visitor = sign_in(records, Role.OWNER, None, within=records.alpha.project)
     for route, row in rows("api", "shared"):
         if "GET" in row.methods and (ids := records.ids_of(row.thing) if row.thing else ()) is not None:

@@ -58,7 +58,7 @@ def test_a_connection_without_a_tenant_sees_no_rows(planted: type[models.Model])
     assert planted._base_manager.count() == 0
 
 
-def test_a_tenant_sees_its_own_and_nothing_else(
+def test_a_tenant_sees_only_its_own_rows(
     planted: type[models.Model], both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> None:
     column = column_of(planted)
@@ -108,7 +108,7 @@ def test_a_tenant_cannot_write_a_row_for_another(
             rows_of(f"UPDATE {table} SET {column} = %s", there.tenant.pk)
 
 
-def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[TenantWithOwner, TenantWithOwner]) -> None:
+def test_the_sample_covers_every_table_with_a_tenant(both: tuple[TenantWithOwner, TenantWithOwner]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.columns JOIN information_schema.tables"

@@ -334,7 +334,7 @@ def unanswered(client: Client, page: str) -> list[str]:
 
 
 @pytest.mark.deep
-def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
+def test_every_table_of_a_page_has_an_api_call_with_the_same_rows(house: House) -> None:
     seen: set[str] = set()
     captions: set[str] = set()
     wrong: dict[str, list[str]] = {}

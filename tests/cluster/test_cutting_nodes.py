@@ -124,7 +124,7 @@ def tell(stage: Stage, name: str) -> None:
     raise AssertionError("the node never stands still")
 
 
-def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
+def test_an_unpartitioned_node_is_observed_with_its_whole_gpus(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     seen = here.hands.observe(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.exists) == ("", False, 0, True)
@@ -132,14 +132,14 @@ def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
 
-def test_a_taint_is_set_and_taken_away_however_often(stage: Callable[[str], Stage]) -> None:
+def test_setting_and_removing_a_taint_is_idempotent(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     for on in (True, True, False, False):
         here.hands.taint(here.machine, on=on)
         assert here.hands.observe(here.machine, now=here.now).tainted is on
 
 
-def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]) -> None:
+def test_a_working_node_offers_the_requested_layout(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     tell(here, NAME)
     seen = until(here, lambda seen: seen.state == "success")
@@ -164,13 +164,13 @@ def test_a_layout_is_not_applied_for_a_stale_node_version(stage: Callable[[str],
     assert here.hands.observe(here.machine, now=here.now).config == ""
 
 
-def test_a_node_that_fails_says_so(stage: Callable[[str], Stage]) -> None:
+def test_a_failed_layout_change_is_reported(stage: Callable[[str], Stage]) -> None:
     here = stage("fails")
     tell(here, NAME)
     until(here, lambda seen: seen.state == "failed")
 
 
-def test_a_wedge_is_healed_by_another_name_and_back(stage: Callable[[str], Stage]) -> None:
+def test_a_hanging_layout_change_recovers_by_an_alias_and_back(stage: Callable[[str], Stage]) -> None:
     here = stage("wedges-once")
     tell(here, NAME)
     until(here, lambda seen: seen.state == "pending")
@@ -189,7 +189,7 @@ def test_a_wedge_is_healed_by_another_name_and_back(stage: Callable[[str], Stage
 class TestReal:
     """What only a real control plane can show."""
 
-    def test_other_taints_stay(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_other_taints_are_kept(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         path = f"/api/v1/nodes/{here.machine.name}"
         other = {"key": "example.org/new", "value": "x", "effect": "PreferNoSchedule"}
@@ -199,7 +199,7 @@ class TestReal:
         here.hands.taint(here.machine, on=False)
         assert control_plane.api.get(path)["spec"]["taints"] == [other]
 
-    def test_any_pod_with_a_slice_counts_and_no_other(
+    def test_only_pods_with_a_slice_are_counted(
         self, control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
@@ -211,14 +211,16 @@ class TestReal:
         until(here, lambda seen: seen.pods == 1)
         assert here.hands.observe(here.machine, now=here.now).pods == 1
 
-    def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_a_deleted_node_is_observed_as_missing(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         gpu_nodes.remove(here.machine.name)
         until(here, lambda seen: not seen.exists)
         here.hands.taint(here.machine, on=False)
         assert not here.hands.apply_config(here.machine, NAME, version="1", now=here.now)
 
-    def test_layouts_are_added_to_those_that_are_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_new_layouts_are_added_to_the_existing_config_map(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         hands = real_hands(control_plane, learns_within=timedelta(minutes=2))
         first, second = {0: ONES}, {0: THREES}
@@ -234,7 +236,7 @@ class TestReal:
         assert all(word in text for word in ("all-disabled", layout_name(first), layout_alias(layout_name(second))))
         control_plane.api.delete(path)
 
-    def test_supported_profiles_of_a_node_are_read_from_its_own_config_map(
+    def test_supported_profiles_are_read_from_the_config_map_of_the_node(
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
@@ -250,7 +252,9 @@ class TestReal:
         for each in (path, others):
             control_plane.api.delete(each)
 
-    def test_without_rights_nothing_is_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_an_observation_without_rights_raises_cluster_unreachable(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         nobody = Transport(lambda: control_plane.kubeconfig("nobody"))
         with pytest.raises(ClusterUnreachable, match="cannot"):
@@ -263,7 +267,7 @@ def sim(db: None) -> Iterator[Simulation]:
         yield made
 
 
-def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
+def test_a_node_of_a_real_control_plane_is_repartitioned_for_a_queued_lease(
     sim: Simulation, control_plane: ControlPlane, gpu_nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hands = real_hands(control_plane)

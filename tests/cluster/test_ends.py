@@ -130,9 +130,7 @@ def test_no_end_is_lost_while_the_broker_is_away_for_an_hour(away: Away) -> None
     assert away.is_clean()
 
 
-def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again(
-    watching: RunningAgent, away: Away
-) -> None:
+def test_an_evicted_pod_is_replaced_while_the_broker_is_running(watching: RunningAgent, away: Away) -> None:
     lease = away.live()
     was = away.of(PODS, lease)[0][1]["metadata"]["uid"]
     is_evicted(away, lease)
@@ -148,7 +146,7 @@ def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again
     assert reload_lease(lease).state == "active"
 
 
-def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing_is_left(
+def test_releasing_a_lease_needs_one_patch_per_pod_and_one_final_list(
     watching: RunningAgent, away: Away, record: AccessRecord
 ) -> None:
     watching.run_loop_until(watching.reads_are_cached)
@@ -165,7 +163,7 @@ def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing
 
 
 @pytest.mark.deep
-def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
+def test_a_manually_deleted_namespace_is_removed_after_the_broker_recorded_its_ends(away: Away) -> None:
     lease = away.live()
     space = "/".join(away.one(PODS, lease).split("/")[:5])
     away.api.delete(space)
@@ -179,7 +177,7 @@ def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
 
 
 @pytest.mark.deep
-def test_a_node_that_dies_for_ever_leaves_nothing_stuck(away: Away, gpu_nodes: Nodes) -> None:
+def test_a_permanently_removed_node_leaves_no_stuck_objects(away: Away, gpu_nodes: Nodes) -> None:
     lease = away.live()
     died = datetime.now(UTC)
     gpu_nodes.power(away.installed.node, on=False)

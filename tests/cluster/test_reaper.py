@@ -79,7 +79,7 @@ def test_a_pod_deleted_by_the_reaper_stays_until_its_end_is_recorded(
         api.until_gone(api.path(each))
 
 
-def test_the_switch_can_do_nothing_else(switch: Transport) -> None:
+def test_the_reaper_role_cannot_read_secrets_pods_or_nodes(switch: Transport) -> None:
     for path in ("/api/v1/secrets", "/api/v1/pods", "/api/v1/nodes"):
         with pytest.raises((AccessDenied, AdmissionDenied)):
             switch.within(10).send("GET", path)

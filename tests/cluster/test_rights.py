@@ -261,7 +261,7 @@ def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 @pytest.mark.deep
-def test_every_right_is_used_and_none_is_missing(
+def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
     installed: Installation, gpu_nodes: Nodes, restricted_kubeconfig: dict[str, Any], record: AccessRecord
 ) -> None:
     health_probe.probe_cluster(installed.cluster.pk, now=installed.sim.now)

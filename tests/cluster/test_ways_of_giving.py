@@ -132,7 +132,7 @@ def join(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_is_sold_can_be_had(way: Way, join: Join) -> None:
+def test_every_offered_slice_can_be_leased(way: Way, join: Join) -> None:
     joined = join(way)
     what = Offering.objects.get(gpu_model=MODEL, profile=way.profile, isolation=way.isolation, price_class="on_demand")
     lease = joined.sim.request_lease(joined.home, what, image="registry.example/acts:pull-0s")

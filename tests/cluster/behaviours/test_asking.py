@@ -60,7 +60,7 @@ def test_an_invalid_request_is_refused_and_reaches_no_cluster(wanted: dict[str, 
     assert world.there() == 0
 
 
-def test_a_retired_offering_takes_no_new_lease_and_keeps_old_ones(world: World) -> None:
+def test_a_retired_offering_refuses_new_leases_and_keeps_running_ones(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     Offering.objects.filter(pk=what.pk).update(state="retired")
@@ -73,7 +73,7 @@ def test_an_ssh_lease_accepts_twenty_keys(world: World) -> None:
     world.run(world.home(), world.offering(), workload="ssh", image="", ssh_keys=[KEY] * 20)
 
 
-def test_beyond_its_quota_nothing_is_taken(world: World) -> None:
+def test_a_lease_beyond_the_quota_is_refused_until_another_ends(world: World) -> None:
     small, what = world.home(units=7), world.offering()
     lease = world.run(small, what)
     assert world.refused(lambda: world.ask(small, what)).code == "quota-exceeded"
@@ -81,7 +81,7 @@ def test_beyond_its_quota_nothing_is_taken(world: World) -> None:
     world.run(small, what)
 
 
-def test_a_quota_of_a_department_stops_only_it(world: World) -> None:
+def test_a_project_quota_limits_only_that_project(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     child = kestrel.create_project("vision")
     kestrel.set_quota(QuotaKind.UNITS, 0, child)
@@ -89,7 +89,7 @@ def test_a_quota_of_a_department_stops_only_it(world: World) -> None:
     world.run(kestrel, what)
 
 
-def test_departments_run_beside_each_other(world: World) -> None:
+def test_leases_of_two_projects_run_at_the_same_time(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what, project=kestrel.create_project(name)) for name in ("vision", "speech")]
     world.until_all(leases, "active")
@@ -97,7 +97,7 @@ def test_departments_run_beside_each_other(world: World) -> None:
     assert world.there() == 0
 
 
-def test_hours_of_a_quota_are_given_back_when_they_were_not_used(world: World) -> None:
+def test_unused_gpu_hours_are_returned_to_the_quota(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     kestrel.set_quota(QuotaKind.GPU_SECONDS, 7 * 1000 * 7200)
     lease = world.run(kestrel, what, max_duration_s=7200)

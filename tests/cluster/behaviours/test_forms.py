@@ -90,7 +90,7 @@ def set_up(world: World, form: Form) -> Any:
 
 
 @forms
-def test_one_runs_where_it_was_placed_and_leaves_nothing(form: Form, world: World) -> None:
+def test_a_lease_requests_its_slice_and_leaves_no_objects(form: Form, world: World) -> None:
     what = set_up(world, form)
     lease = world.run(world.home(), what)
     assert world.there() == 1
@@ -100,14 +100,14 @@ def test_one_runs_where_it_was_placed_and_leaves_nothing(form: Form, world: Worl
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "isolation" not in form.sold], ids=str)
-def test_several_of_one_lease_take_that_many_places(form: Form, world: World) -> None:
+def test_a_lease_of_two_slices_requests_two_slots(form: Form, world: World) -> None:
     what = set_up(world, form)
     lease = world.run(world.home(), what, quantity=2)
     world.asks(lease, **{name: "2" for name in form.limits})
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "isolation" in form.sold], ids=str)
-def test_a_lease_never_has_two_shares_for_they_are_not_twice_a_share(form: Form, world: World) -> None:
+def test_a_lease_of_two_shares_is_refused(form: Form, world: World) -> None:
     what, kestrel = set_up(world, form), world.home()
     world.refused(lambda: world.ask(kestrel, what, quantity=2))
     assert world.there() == 0

@@ -30,7 +30,7 @@ def stopped(world: World, owner: TenantContext, lease: Lease) -> Lease:
     return world.until(lease, "stopped")
 
 
-def test_stopped_it_leaves_its_gpu_to_others_and_started_it_waits_for_one(world: World) -> None:
+def test_a_stopped_lease_frees_its_gpu_and_waits_for_one_when_started(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, volume=volume_of(world, kestrel).pk)
@@ -45,7 +45,7 @@ def test_stopped_it_leaves_its_gpu_to_others_and_started_it_waits_for_one(world:
     assert world.until(first, "active").generation > 2
 
 
-def test_a_volume_is_used_by_one_lease_after_the_other_and_then_deleted(world: World) -> None:
+def test_a_volume_is_used_by_consecutive_leases_and_then_deleted(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)
@@ -83,7 +83,7 @@ def test_a_stopping_lease_can_be_released_and_its_volume_used_again(world: World
     world.run(kestrel, what, volume=volume.pk)
 
 
-def test_a_stopped_lease_that_is_released_is_over_at_once(world: World) -> None:
+def test_a_released_stopped_lease_ends_at_once(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel = world.home()
     lease = stopped(world, kestrel, world.run(kestrel, world.offering(), volume=volume_of(world, kestrel).pk))
@@ -102,7 +102,7 @@ def test_a_stop_or_start_that_is_not_possible_is_refused(world: World) -> None:
 
 
 @pytest.mark.deep
-def test_a_volume_lies_in_one_cluster_for_good(world: World) -> None:
+def test_a_volume_stays_in_one_cluster_and_its_lease_starts_only_there(world: World) -> None:
     first, second = world.stand(GpuNode(gpus=1)), world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)

@@ -12,7 +12,7 @@ from tests.controlplane.nodes import GpuNode
 from tests.simulation import OPERATOR, reload_lease
 
 
-def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
+def test_a_briefly_lost_node_sets_a_condition_and_ends_no_lease(world: World) -> None:
     site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), quantity=2)
     world.lose(site.hosts[0])
@@ -22,7 +22,7 @@ def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
     assert reload_lease(lease).state == "active"
 
 
-def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world: World) -> None:
+def test_a_permanently_lost_node_ends_its_leases_when_they_were_last_seen(world: World) -> None:
     site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
@@ -52,7 +52,7 @@ def test_a_lease_of_a_lost_node_can_be_requested_again_on_another(world: World) 
 
 
 @pytest.mark.deep
-def test_a_node_lost_while_a_lease_starts_sends_it_elsewhere(world: World) -> None:
+def test_a_lease_starting_on_a_lost_node_starts_on_another_node(world: World) -> None:
     site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering(), "slow")
     world.until_true(world.there, "something in the cluster")
@@ -88,7 +88,7 @@ def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
     assert world.until(lease, "released").end_reason == "device_lost"
 
 
-def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
+def test_a_recovered_node_takes_leases_again(world: World) -> None:
     site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -101,7 +101,7 @@ def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
     world.until(waiting, "active")
 
 
-def test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so(world: World) -> None:
+def test_a_cordoned_node_that_reboots_stays_cordoned(world: World) -> None:
     site = world.stand(GpuNode(gpus=1))
     (node,) = site.nodes
     hardware.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.sim.now)
@@ -116,7 +116,7 @@ def test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so(wo
     world.until(waiting, "active")
 
 
-def test_a_node_that_reports_fewer_gpus_is_sold_no_further(world: World) -> None:
+def test_a_node_that_reports_fewer_gpus_takes_no_further_leases(world: World) -> None:
     site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.give(site, site.hosts[0], 1)
@@ -128,7 +128,7 @@ def test_a_node_that_reports_fewer_gpus_is_sold_no_further(world: World) -> None
     world.until_all([first, second], "active")
 
 
-def test_a_node_that_reports_no_gpu_at_all_takes_nobody(world: World) -> None:
+def test_a_node_that_reports_no_gpus_takes_no_leases(world: World) -> None:
     site = world.stand(GpuNode(gpus=2))
     world.give(site, site.hosts[0], 0)
     waiting = world.ask(world.home(), world.offering())
@@ -138,7 +138,7 @@ def test_a_node_that_reports_no_gpu_at_all_takes_nobody(world: World) -> None:
     world.until(waiting, "active")
 
 
-def test_an_image_that_is_never_pulled_ends_its_lease_unpaid(world: World) -> None:
+def test_a_lease_whose_image_cannot_be_pulled_ends_free_of_charge(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering(), "never pulls")
     world.hopeless(lease)
@@ -146,7 +146,7 @@ def test_an_image_that_is_never_pulled_ends_its_lease_unpaid(world: World) -> No
     assert (lease.end_reason, lease.active_at) == ("spec_refused", None)
 
 
-def test_the_place_of_an_image_that_is_never_pulled_goes_to_the_next(world: World) -> None:
+def test_the_slot_of_a_lease_whose_image_cannot_be_pulled_is_reused(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first = world.ask(kestrel, what, "never pulls")
@@ -156,7 +156,7 @@ def test_the_place_of_an_image_that_is_never_pulled_goes_to_the_next(world: Worl
     world.until(second, "active")
 
 
-def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) -> None:
+def test_an_evicted_pod_is_replaced_and_its_lease_stays_active(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.take_away_pod(lease)
@@ -174,7 +174,7 @@ def test_a_manually_edited_object_is_repaired_and_its_lease_stays_active(world: 
     world.until(lease, "active")
 
 
-def test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool(world: World) -> None:
+def test_an_empty_inventory_is_ignored(world: World) -> None:
     site = world.stand(GpuNode(gpus=6), GpuNode(gpus=6))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -217,7 +217,7 @@ def test_a_lease_deleted_unobserved_is_charged_until_its_deletion(world: World) 
     assert abs(lease.ended_at - deleted_at) <= timedelta(seconds=30), "and not to half an hour later"
 
 
-def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(world: World) -> None:
+def test_a_batch_job_that_ended_unobserved_is_charged_for_its_run_time_only(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), "is done", workload="batch", command="train")
     world.nobody_looks(1800)
@@ -226,7 +226,7 @@ def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(w
     world.note(world.last_cause(lease, "releasing"))
 
 
-def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
+def test_the_slot_of_manually_deleted_objects_is_reused(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -236,7 +236,7 @@ def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
 
 
 @pytest.mark.deep
-def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(world: World) -> None:
+def test_a_manually_deleted_namespace_ends_its_leases_and_is_created_again(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -245,7 +245,7 @@ def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(wo
     world.run(kestrel, what)
 
 
-def test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone(world: World) -> None:
+def test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_deleted(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
@@ -258,7 +258,7 @@ def test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone(world: World)
     world.until(waiting, "active")
 
 
-def test_a_foreign_object_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
+def test_a_foreign_object_with_a_leases_name_is_kept_and_the_lease_refused(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)

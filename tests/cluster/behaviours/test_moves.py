@@ -110,7 +110,7 @@ def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = 
 
 
 @pytest.mark.deep
-def test_a_moved_lease_keeps_its_volume_and_is_charged_for_each_second_once(world: World, settings: Any) -> None:
+def test_a_relocated_lease_keeps_its_volume_and_is_charged_once_per_second(world: World, settings: Any) -> None:
     scene = set_up(world, settings)
     assert scene.volume
     kept, ends_at = world.kept(scene.volume), reload_lease(scene.lease).ends_at
@@ -160,7 +160,7 @@ class Deaths:
 
 
 @pytest.mark.deep
-def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody(
+def test_a_relocation_completes_although_the_worker_dies_around_every_step(
     world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The steps of lease and plan at which a worker may die."""
@@ -214,7 +214,7 @@ def test_cancelling_a_plan_reverts_relocations_in_progress(state: str, world: Wo
 
 
 @pytest.mark.deep
-def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(world: World, settings: Any) -> None:
+def test_a_relocation_to_a_lost_node_returns_the_lease_to_its_old_gpu(world: World, settings: Any) -> None:
     scene = set_up(world, settings, "slow", keeps=False)
     first = scene.lease.generation
     host = Gpu.objects.values_list("node__name", flat=True).get(pk=scene.move.to_gpu_id)

@@ -16,7 +16,7 @@ SHARED = {
 ways = pytest.mark.parametrize("isolation", SHARED)
 
 
-def test_two_tenants_run_side_by_side_and_one_leaves_alone(world: World) -> None:
+def test_ending_one_tenants_lease_does_not_affect_another_tenant(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     what = world.offering()
     leases = [world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")]
@@ -33,7 +33,7 @@ def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
 
 
 @ways
-def test_tenants_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
+def test_tenants_share_no_gpu_with_software_isolation_by_default(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     what = world.offering(profile, isolation=isolation)
@@ -46,7 +46,7 @@ def test_tenants_share_no_gpu_that_only_software_divides(isolation: str, world: 
 
 
 @ways
-def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(isolation: str, world: World) -> None:
+def test_tenants_share_a_gpu_with_software_isolation_if_the_cluster_allows_it(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     Cluster.objects.update(allow_shared_gpus=True)
@@ -69,7 +69,7 @@ def test_the_oldest_queued_lease_is_placed_first(world: World) -> None:
         previous = each
 
 
-def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
+def test_a_small_lease_overtakes_a_gang_that_does_not_fit(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)
@@ -99,7 +99,7 @@ def test_a_node_that_joins_wakes_the_queue(world: World) -> None:
     world.until(waiting, "active")
 
 
-def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -> None:
+def test_a_cordoned_node_keeps_its_leases_and_takes_no_new_ones(world: World) -> None:
     site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     runs = world.run(kestrel, what)
@@ -113,7 +113,7 @@ def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -
     world.until(waiting, "active")
 
 
-def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
+def test_evicting_a_node_ends_all_its_leases(world: World) -> None:
     site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
@@ -132,7 +132,7 @@ def test_an_offering_that_no_node_can_serve_waits_with_a_reason(world: World) ->
     assert world.waits(waiting)
 
 
-def test_two_clusters_are_filled_as_one(world: World) -> None:
+def test_leases_are_placed_on_two_clusters(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()

@@ -21,7 +21,7 @@ def of_template(world: World, template: str) -> Lease:
 
 
 @templates
-def test_a_template_runs_and_leaves_nothing(template: str, world: World) -> None:
+def test_a_workload_template_runs_and_leaves_no_objects(template: str, world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = of_template(world, template)
     world.asks(lease, gpu="1")
@@ -30,7 +30,7 @@ def test_a_template_runs_and_leaves_nothing(template: str, world: World) -> None
 
 
 @templates
-def test_a_template_says_how_to_get_in(template: str, world: World) -> None:
+def test_a_workload_template_shows_its_connections_while_it_runs(template: str, world: World) -> None:
     world.stand(GpuNode(gpus=1))
     Cluster.objects.update(domain="leases.example", ingress="ingress/public", bastion="in.example")
     lease = of_template(world, template)
@@ -45,21 +45,21 @@ def test_a_cluster_without_ingress_shows_no_connections(world: World) -> None:
     assert world.note_ways(of_template(world, "jupyter")) == []
 
 
-def test_a_batch_that_is_done_ends_its_lease(world: World) -> None:
+def test_a_completed_batch_job_ends_its_lease(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), "is done", **BATCH)
     assert world.until(lease, "released").end_reason == "by_tenant"
 
 
 @pytest.mark.parametrize("program", ["fails", "takes too much memory"])
-def test_a_batch_that_ends_badly_says_how(program: str, world: World) -> None:
+def test_a_failed_batch_job_ends_its_lease_with_the_reason(program: str, world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.until(world.run(world.home(), world.offering(), program, **BATCH), "released")
     assert lease.end_reason == "by_tenant"
 
 
 @pytest.mark.parametrize("program", ["fails", "takes too much memory"])
-def test_a_session_whose_program_ends_is_started_again_and_stays(program: str, world: World) -> None:
+def test_an_interactive_lease_restarts_its_program_and_stays_active(program: str, world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), program)
     world.until_true(lambda: "restarted" in world.ails(lease), "words of a restart")
@@ -70,13 +70,13 @@ def test_a_session_whose_program_ends_is_started_again_and_stays(program: str, w
     assert world.lasted(lease) >= 600  # it held its GPU all the time
 
 
-def test_a_batch_over_two_nodes_ends_when_all_of_it_is_done(world: World) -> None:
+def test_a_batch_job_on_two_nodes_ends_when_all_pods_are_done(world: World) -> None:
     world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), "is done", quantity=2, **BATCH)
     world.until(lease, "released")
 
 
-def test_the_place_of_a_batch_that_is_done_goes_to_the_next(world: World) -> None:
+def test_the_slot_of_a_completed_batch_job_is_reused(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, "is done", **BATCH)
@@ -85,7 +85,7 @@ def test_the_place_of_a_batch_that_is_done_goes_to_the_next(world: World) -> Non
     world.until(second, "active")
 
 
-def test_a_batch_that_was_extended_runs_on(world: World) -> None:
+def test_an_extended_batch_job_runs_beyond_its_first_deadline(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), max_duration_s=600, **BATCH)
     world.extend(lease, 3600)
@@ -93,7 +93,7 @@ def test_a_batch_that_was_extended_runs_on(world: World) -> None:
     assert world.until(lease, "active").max_duration_s == 4200
 
 
-def test_variables_and_arguments_of_an_own_image_are_taken(world: World) -> None:
+def test_a_custom_image_with_variables_and_arguments_runs(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     wanted = {"env": {"A": "$(B)", "MODE": "ünïcode ✓"}, "command": "--port 80 'two words'"}
     world.end(world.run(world.home(), world.offering(), **wanted))

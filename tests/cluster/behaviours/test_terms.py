@@ -16,7 +16,7 @@ def test_each_price_class_runs(profile: str, price_class: str, world: World) -> 
     world.end(world.run(world.home(), world.offering(profile, price_class=price_class)))
 
 
-def test_terms_differ_side_by_side_on_one_gpu(world: World) -> None:
+def test_leases_of_all_price_classes_share_one_gpu(world: World) -> None:
     world.stand(MIG)
     kestrel = world.home()
     classes = ("on_demand", "spot", "reserved", "spot")
@@ -24,7 +24,7 @@ def test_terms_differ_side_by_side_on_one_gpu(world: World) -> None:
     world.until_all([world.ask(kestrel, what) for what in sold], "active")
 
 
-def test_a_spot_lease_waits_its_turn_as_others_do(world: World) -> None:
+def test_a_running_spot_lease_is_not_evicted_for_an_on_demand_lease(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel = world.home()
     first = world.run(kestrel, world.offering(price_class="spot"))
@@ -36,14 +36,14 @@ def test_a_spot_lease_waits_its_turn_as_others_do(world: World) -> None:
 
 
 @pytest.mark.parametrize("quantity", [1, 2, 4])
-def test_gpus_of_one_node_are_leased_together(quantity: int, world: World) -> None:
+def test_a_lease_gets_several_gpus_of_one_node(quantity: int, world: World) -> None:
     world.stand(GpuNode(gpus=4))
     lease = world.run(world.home(), world.offering(), quantity=quantity, same_node=True)
     world.asks(lease, gpu=str(quantity))
     world.end(lease)
 
 
-def test_a_gang_spreads_over_nodes_when_one_has_too_few(world: World) -> None:
+def test_a_gang_is_spread_over_nodes_when_one_has_too_few_gpus(world: World) -> None:
     world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     lease = world.run(world.home(), world.offering(), quantity=4)
     world.asks(lease, gpu="4")
@@ -56,7 +56,7 @@ def test_slices_of_several_gpus_are_leased_together(world: World) -> None:
     world.asks(lease, mig_3g__40gb="4")
 
 
-def test_a_gang_starts_whole_or_not_at_all(world: World) -> None:
+def test_a_gang_waits_until_all_its_gpus_are_free(world: World) -> None:
     world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     single = world.run(kestrel, what)
@@ -68,7 +68,7 @@ def test_a_gang_starts_whole_or_not_at_all(world: World) -> None:
     world.until(gang, "active")
 
 
-def test_of_two_gangs_that_want_all_one_waits_for_the_other(world: World) -> None:
+def test_the_second_of_two_gangs_waits_for_the_first(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, quantity=2)
@@ -77,13 +77,13 @@ def test_of_two_gangs_that_want_all_one_waits_for_the_other(world: World) -> Non
     world.until(second, "active")
 
 
-def test_more_than_all_there_is_is_refused(world: World) -> None:
+def test_a_quantity_above_the_fleets_gpus_is_refused(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     assert world.refused(lambda: world.ask(kestrel, what, quantity=3)).code == "placement-impossible"
 
 
-def test_more_than_one_node_has_is_refused_for_one_node(world: World) -> None:
+def test_a_same_node_quantity_above_a_nodes_gpus_is_refused(world: World) -> None:
     world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     assert world.refused(lambda: world.ask(kestrel, what, quantity=3, same_node=True)).status == 422

@@ -35,7 +35,7 @@ def test_a_transient_refusal_at_release_is_retried(answer: str, world: World) ->
     assert world.there() == 0
 
 
-def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> None:
+def test_a_lease_refused_by_the_clusters_quota_waits_until_there_is_room(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("403 quota", times=MANY)
     lease = world.ask(world.home(), world.offering())
@@ -45,7 +45,7 @@ def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> Non
     world.until(lease, "active")
 
 
-def test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message(world: World) -> None:
+def test_a_spec_refused_by_the_cluster_ends_its_lease_with_the_message(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("422", times=MANY)
     lease = world.ask(world.home(), world.offering())
@@ -83,7 +83,7 @@ def test_a_lease_released_during_an_outage_keeps_its_slot_until_proven_ended(ans
     world.until(waiting, "active")
 
 
-def test_a_cluster_silent_from_the_first_moment_loses_its_leases_to_another(world: World) -> None:
+def test_a_lease_on_a_cluster_that_never_answers_starts_on_another_cluster(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("silence", times=MANY)
     lease = world.ask(world.home(), world.offering())
@@ -128,7 +128,7 @@ def test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen(world:
     world.until(lease, "released")
 
 
-def test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed(world: World) -> None:
+def test_a_frozen_cluster_changes_no_lease_until_it_is_unfrozen(world: World) -> None:
     site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -144,7 +144,7 @@ def test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed(world: World
     world.until(waiting, "active")
 
 
-def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
+def test_the_lease_of_a_killed_worker_is_started_by_the_next_worker(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering())
     world.die_while_working(lease)
@@ -153,7 +153,7 @@ def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
     assert world.there() == 1
 
 
-def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -> None:
+def test_one_empty_observation_of_a_cluster_ends_no_lease(world: World) -> None:
     world.stand(GpuNode(gpus=2), fragile=True)
     leases = run(world, 2)
     over = world.trouble("nothing there", times=MANY)
