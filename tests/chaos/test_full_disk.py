@@ -48,7 +48,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(240)
-def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
+def test_a_full_disk_loses_no_acknowledged_request(small_disk: Path) -> None:
     with product(nodes=1, data=small_disk) as running, closing(Disturbed(running)) as here:
         intents = [here.intent()]
         assert here.ask(intents[0]).status == 202

@@ -47,7 +47,7 @@ def refusal(api: Api, manifest: Object) -> Refused | None:
     return None
 
 
-def test_an_admission_policy_refuses_in_its_own_words(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_admission_policy_refuses_with_its_message(control_plane: ControlPlane, namespace: str) -> None:
     api = control_plane.api
     for manifest in policy(namespace, namespace):
         api.create(manifest)
@@ -88,7 +88,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
     assert "privileged" in refused.words
 
 
-def test_a_resource_quota_holds_under_forty_concurrent_requests(
+def test_a_resource_quota_is_not_exceeded_by_forty_concurrent_requests(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     api, node = control_plane.api, gpu_nodes.add(GpuNode(gpus=8))
@@ -162,7 +162,9 @@ def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
-def test_what_runs_without_end_takes_no_deadline(kind: str, control_plane: ControlPlane, namespace: str) -> None:
+def test_stateful_sets_and_deployments_cannot_have_a_deadline(
+    kind: str, control_plane: ControlPlane, namespace: str
+) -> None:
     """Which is why something else must stop it once nobody pays."""
     made = keeping(kind, namespace)
     control_plane.api.create(made)
@@ -171,7 +173,7 @@ def test_what_runs_without_end_takes_no_deadline(kind: str, control_plane: Contr
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
-def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace: str, verb: str) -> None:
+def test_a_user_without_rights_gets_a_403(control_plane: ControlPlane, namespace: str, verb: str) -> None:
     nobody = Api(control_plane.kubeconfig("nobody", "strangers"))
     with pytest.raises(Refused, match="nobody") as refused:
         nobody.say(verb, f"/api/v1/namespaces/{namespace}/pods")

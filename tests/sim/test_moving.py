@@ -124,7 +124,7 @@ class Moving(Sim):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.deep
-def test_whatever_fails_while_leases_are_relocated_the_invariants_hold(
+def test_the_invariants_hold_despite_faults_during_relocations(
     own_database: OwnDatabase, settings: Any, seed: int
 ) -> None:
     settings.RELOCATION_NOTICE_S = 2

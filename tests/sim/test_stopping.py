@@ -96,7 +96,7 @@ class Stopping(Sim):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_nothing_is_held_or_charged_between_stop_and_start(own_database: OwnDatabase, seed: int) -> None:
+def test_a_stopped_lease_holds_and_costs_nothing_despite_faults(own_database: OwnDatabase, seed: int) -> None:
     with simulated(seed, Stopping) as sim:
         live_and_rest(sim, steps=STEPS)
         with system_scope():
