@@ -91,7 +91,7 @@ Part = Methods | frozenset[str] | None
 
 @dataclass(frozen=True)
 class Row:
-    """What one address is, and whom each of its methods lets in."""
+    """One address, and the visitors that each of its methods allows."""
 
     kind: str
     methods: Methods = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Row:
     part: Part = SAME
 
     def project_only_roles(self, method: str) -> frozenset[str]:
-        """Return the roles that are let in when they are held on one project only."""
+        """Return the roles that have access when held on one project only."""
         found = self.methods if self.part is SAME else self.part
         return found[method] if isinstance(found, dict) else found
 
@@ -157,7 +157,7 @@ def in_its_tenant(make: Thing) -> Thing:
 
 
 def below(world: TenantWithOwner, project: Project) -> TenantWithOwner:
-    """Return the test data of one project: what is created from it belongs to it."""
+    """Return the test data of one project."""
     return replace(world, root=project)
 
 

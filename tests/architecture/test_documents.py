@@ -20,7 +20,7 @@ def tracked(pattern: str) -> list[str]:
 
 
 def links(file: str) -> Iterator[Path]:
-    """Yield where a document leads within the repository."""
+    """Yield the link targets of a document within the repository."""
     for link in LINK.findall(FENCED.sub("", (ROOT / file).read_text())):
         if "://" not in link and not link.startswith("#"):
             yield (ROOT / file).parent / link.partition("#")[0]

@@ -1,4 +1,4 @@
-"""House rules that a machine can check."""
+"""House rules of the code."""
 
 import ast
 import re
@@ -131,7 +131,7 @@ def test_services_take_now_as_a_parameter() -> None:
 
 
 def _moves_a_lease(node: ast.AST) -> bool:
-    """Tell whether a call writes a lease's state without a transition."""
+    """Return whether a call writes a lease's state without a transition."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     reported = {keyword.arg for keyword in node.keywords}

@@ -16,7 +16,7 @@ ASKS_ONLY = {"api/v1/quotes"}  # a dry run by its nature: nothing is kept, so no
 
 
 def posts(patterns: Any = None, prefix: str = "") -> dict[str, Any]:
-    """Return what answers a POST under the API, by route."""
+    """Return the views of POST requests of the API, by route."""
     found: dict[str, Any] = {}
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         route = prefix + str(pattern.pattern)

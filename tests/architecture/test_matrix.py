@@ -37,7 +37,7 @@ def test_the_access_table_lists_exactly_the_existing_addresses() -> None:
 
 
 def let_in(row: Row, visitor: str, method: str) -> bool:
-    """Say whether the table lets this visitor in with an id of their own."""
+    """Return whether the table allows this visitor with its own id."""
     roles = row.methods[method]
     if visitor in ("owner", "foreign owner"):
         return "owner" in roles

@@ -39,7 +39,7 @@ ELSEWHERE = b"uagga"  # in the name of the project beside one's own
 
 
 class Parts(Visitors):
-    """The same people, and one for every role on Alpha alone."""
+    """The visitors, and one for every role on project Alpha only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Parts(Visitors):
         tenant_setup.leave_tenant()
 
     def around(self, row: Row) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-        """Return the ids of one's own object, and of those to be hidden."""
+        """Return the id of an own object, and ids of hidden ones."""
         if row.thing not in self.places:
             if row.thing in PLACED:
                 own, beside, above = (self._made(row, w) for w in (self.inside, self.beside, self.here))
@@ -99,7 +99,7 @@ def test_a_project_role_has_exactly_the_access_of_the_table(who: Parts, kind: st
 
 
 def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
-    """Request an object of one's own project, and all that must look absent."""
+    """Request an object of the own project, and hidden objects."""
     own, hidden = who.around(row)
     judge(
         send_request(who, row, visitor, method, routes.address(route, *own)),
@@ -149,7 +149,7 @@ def test_public_and_account_pages_show_no_other_project(who: Parts) -> None:
 
 
 def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
-    """Return the good body of an address, with ids of this world."""
+    """Return the valid body of an address, with ids of this test."""
     assert row.body is not None
     with rls.tenant_scope(world.tenant.pk):
         found = row.body(world)

@@ -19,7 +19,7 @@ ids = [model._meta.label for model in tenant_models()]
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """A worker has the rights of all logins, under the same policies."""
+    """Use the worker's role, which has the rights of all login roles."""
     with logged_in_as(WORKER):
         yield
 
@@ -30,7 +30,7 @@ def both(db: None) -> tuple[TenantWithOwner, TenantWithOwner]:
 
 
 def rows_of(sql: str, *arguments: object) -> int:
-    """Run SQL that counts, or changes, rows; a right that is missing counts as none."""
+    """Return the number of rows of a statement; 0 without the right."""
     with connection.cursor() as cursor:
         cursor.execute(sql, arguments)
         return cursor.fetchone()[0] if sql.startswith("SELECT") else cursor.rowcount

@@ -94,7 +94,7 @@ EXACT = ("/", "/leases/", "/queue/", "/tokens/", "/invoices/", "/ops/tenants/", 
 
 @dataclass
 class House:
-    """A product in which every table has rows, with its visitors."""
+    """Test data with rows in every table, and its visitors."""
 
     portal: PortalSession
     operator: Client
@@ -102,7 +102,7 @@ class House:
     rendered: set[str] = field(default_factory=set)
 
     def pages(self) -> Iterator[tuple[Client, str]]:
-        """Yield every page there is, with whoever may see it."""
+        """Yield every page with a client that can open it."""
         for route, row in ROWS.items():
             if row.kind not in ("page", "ops", "account", "anybody") or "GET" not in row.methods:
                 continue
@@ -250,7 +250,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
 
 
 def a_stuck_refund(final: Invoice, now: datetime) -> None:
-    """Let a payment have taken something of which nobody knows whether it went back."""
+    """Create a refund with an unknown outcome."""
     values = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
     settled = {"settled_at": now, "due_at": None}
     with rls.tenant_scope(final.tenant_id):
@@ -283,7 +283,7 @@ def was_used(portal: PortalSession) -> None:
 
 
 def a_plan(portal: PortalSession) -> RelocationPlan:
-    """Propose to move one of the tenant's leases to another GPU of its cluster."""
+    """Propose the relocation of one of the tenant's leases."""
     now = portal.sim.now
     with rls.tenant_scope(portal.owner.tenant.pk):
         here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[0]
@@ -371,7 +371,7 @@ def test_every_table_of_a_page_has_an_api_call_with_the_same_rows(house: House) 
 
 
 def captions_of_templates() -> dict[str, list[str]]:
-    """Return what every table of every template is called there."""
+    """Return the table captions of every template."""
     found = {}
     for path in TEMPLATES.rglob("*.html"):
         name, text = str(path.relative_to(TEMPLATES)), path.read_text()
@@ -383,7 +383,7 @@ def captions_of_templates() -> dict[str, list[str]]:
 
 
 def fits(written: str) -> Callable[[str], bool]:
-    """Return the test of whether a caption that was seen is this one."""
+    """Return a predicate that matches rendered captions with a template's."""
     parts = [re.escape(part) for part in re.split(r"{{.*?}}", written)]
     pattern = re.compile(".+".join(parts))
     return lambda seen: bool(pattern.fullmatch(seen))

@@ -1,4 +1,4 @@
-"""One element per line: what the formatter lays out is what is in the repository."""
+"""Templates are formatted, with one element per line."""
 
 import shutil
 import subprocess

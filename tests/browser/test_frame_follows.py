@@ -1,4 +1,4 @@
-"""Layout figures update with the page and keep the focus."""
+"""Layout figures of an open page."""
 
 import pytest
 from playwright.sync_api import Browser, expect

@@ -75,7 +75,7 @@ def test_a_lease_is_launched_and_released_without_scripts(portal: Portal, chromi
 
 
 def until(page: Page, state: str) -> None:
-    """Reload as somebody without a script would."""
+    """Reload until the lease is in a state, without scripts."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         if page.locator("h1 .state-badge").inner_text() == state:

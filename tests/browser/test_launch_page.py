@@ -1,4 +1,4 @@
-"""The launch page keeps what is typed and submits nothing by itself."""
+"""Launch page in a browser: input, quotes and repeated submissions."""
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -88,7 +88,7 @@ def test_double_clicking_create_creates_one_token(portal: Portal, chromium: Brow
 
 
 def launched(page: Page, name: str) -> str:
-    """Fill in a name and press; return where that leads."""
+    """Submit the form with a name, and return the resulting URL."""
     page.fill("#name", name)
     page.wait_for_load_state("networkidle")
     page.locator("#quote-panel .button-large").click()

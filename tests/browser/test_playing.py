@@ -1,4 +1,4 @@
-"""A file of browser tests leaves nothing to the next."""
+"""Isolation of browser test modules."""
 
 import pytest
 from django.db import connection

@@ -40,7 +40,7 @@ PACE_S = 0.06  # a step takes at least so long: leases need time to live in
 
 @dataclass
 class Report:
-    """What a life came to."""
+    """Result of a run."""
 
     seed: int
     steps: int = 0
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def has_lived(self) -> bool:
-        """Tell whether enough ran that what was looked for could have been found."""
+        """Return whether enough leases ran for a meaningful result."""
         return self.became_active * STEPS_A_LEASE >= self.steps
 
     @property

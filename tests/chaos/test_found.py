@@ -1,4 +1,4 @@
-"""Failures that the burst found, reproduced every time."""
+"""Regression tests of failures found by the burst."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -67,7 +67,7 @@ def test_a_slot_beside_a_released_one_is_allocated_without_delay(sim: Simulation
 
 
 class Breaking:
-    """A transaction that fails as it begins, or as it ends."""
+    """A transaction that fails at its begin or its commit."""
 
     def __init__(self, failure: Exception, *, at_the_end: bool) -> None:
         self.failure, self.at_the_end = failure, at_the_end

@@ -1,4 +1,4 @@
-"""Handwritten cases of lost and overcharged seconds in the long run."""
+"""Accounting of lost and overcharged seconds in the long run."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BOOK = Book(Piece(1000, 1600), 1600)
 
 
 def sums(*held: tuple[float, float], book: Book = BOOK, silences: tuple[Silence, ...] = ()) -> dict[str, int]:
-    """Return what came of pods on one node, without what is nought."""
+    """Return the non-zero sums of pods on one node."""
     pods = [Held(LIFE, "n1", Piece(*each)) for each in held]
     found = account(pods, {LIFE: book}, silences, now=5000)
     for why in spans.FREE:  # there is one life only

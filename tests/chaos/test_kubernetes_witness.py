@@ -160,7 +160,7 @@ def test_a_pod_that_reappears_held_nothing_in_between() -> None:
 
 @dataclass
 class Still:
-    """A world whose clock never jumped."""
+    """A world without clock jumps."""
 
     jumps: Jumps = field(default_factory=Jumps)
 

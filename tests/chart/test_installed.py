@@ -50,7 +50,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def home(control_plane: ControlPlane) -> Iterator[str]:
-    """Make a namespace that lets in restricted pods only."""
+    """Create a namespace that admits restricted pods only."""
     name = f"gpus-{secrets.token_hex(4)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     control_plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
@@ -78,7 +78,7 @@ def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Iterator[
 
 
 def everything(plane: ControlPlane, home: str) -> set[str]:
-    """Name every object in a namespace, and every one that belongs to none."""
+    """Return the names of all objects of a namespace and of the cluster."""
     found = set()
     groups = [f"/apis/{each['preferredVersion']['groupVersion']}" for each in plane.api.get("/apis")["groups"]]
     for root in ["/api/v1", *groups]:

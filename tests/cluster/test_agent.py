@@ -1,4 +1,4 @@
-"""The agent on a real control plane updates rows and survives its death."""
+"""The agent on a real control plane: updates, repairs and restarts."""
 
 import itertools
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from tests.simulation import reload_lease
 
 
 class Dead(BaseException):
-    """The agent is no more, whatever it catches."""
+    """Death of the agent, which no exception handler catches."""
 
 
 class Pen:
-    """Writes for the agent, and dies around the n-th write."""
+    """Writer of the agent that dies before or after its n-th write."""
 
     def __init__(self, note: Callable[..., int], *, after: bool) -> None:
         self._note, self._after, self.left = note, after, 0
@@ -44,7 +44,7 @@ class Pen:
 
 
 def like_the_reapers(node: str) -> Object:
-    """Return a pod of ours without a lease, like the reaper's."""
+    """Return one of our pods without a lease, like the reaper's."""
     made = pod(f"reaper-{node}", NAMESPACE, node=node)
     made["metadata"]["labels"] = {labels.MANAGED_BY: labels.MANAGER_NAME}
     return made

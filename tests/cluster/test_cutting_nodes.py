@@ -1,4 +1,4 @@
-"""Node partitioners, simulated and real, behave alike."""
+"""Contract of every node partitioner, simulated and real."""
 
 import json
 import time
@@ -88,7 +88,7 @@ def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -
 
 
 def tells(plane: ControlPlane, node: str, most: dict[str, int]) -> str:
-    """Let mig-manager publish a node's possible layouts; return the place."""
+    """Publish a node's possible layouts as mig-manager does; return the path."""
     layouts = [{"devices": "all", "mig-enabled": True, "mig-devices": most}]
     marks = {"app.kubernetes.io/component": "nvidia-mig-manager", "nvidia.com/node-name": node}
     meta = {"name": f"{node}-mig-config", "namespace": "gpu-operator", "labels": marks}
@@ -187,7 +187,7 @@ def test_a_hanging_layout_change_recovers_by_an_alias_and_back(stage: Callable[[
 
 
 class TestReal:
-    """What only a real control plane can show."""
+    """Tests that need a real control plane."""
 
     def test_other_taints_are_kept(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")

@@ -53,7 +53,7 @@ def bad(findings: Findings) -> set[str]:
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Start a cluster that nobody has installed anything in."""
+    """Start a bare cluster."""
     with ControlPlane() as made:
         yield made
 
@@ -130,7 +130,7 @@ def test_admission_policies_are_tested_in_a_project_namespace(plane: ControlPlan
 
 
 def becomes(plane: ControlPlane, outcome: CheckOutcome) -> None:
-    """Wait until a trial has this outcome: policies hold some moments after they are written."""
+    """Wait until the policy check has this outcome; policies apply with a delay."""
     end = time.monotonic() + 90
     while (seen := look(admin(plane))["admission-works"]).outcome is not outcome:
         assert time.monotonic() < end, seen

@@ -1,4 +1,4 @@
-"""Leases that end while the broker is away are recorded later."""
+"""Leases that end while the broker is stopped."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ PODS, ANCHORS = "/api/v1/pods", "/api/v1/configmaps"
 
 
 class Away:
-    """Some leases that are active, and a broker that looks away from now on."""
+    """Active leases, and a broker that is stopped from now on."""
 
     def __init__(self, installed: Installation) -> None:
         self.installed, self.api = installed, installed.plane.api

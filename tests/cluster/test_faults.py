@@ -1,4 +1,4 @@
-"""Faults on a real control plane lose, adopt or end nothing."""
+"""The Kubernetes provisioner during faults of a real control plane."""
 
 import time
 from collections.abc import Callable, Iterator

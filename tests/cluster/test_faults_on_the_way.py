@@ -1,4 +1,4 @@
-"""Faulty answers and silence between us and a real API server."""
+"""Faulty and missing answers between the product and a real API server."""
 
 import itertools
 from collections.abc import Iterator
@@ -160,7 +160,7 @@ def _dies(stage: KubernetesStage, proxy: Proxy, moment: int, after: bool, act: o
 
 
 def _dead(api: transport.KubernetesApi, seconds: float, error: Exception) -> None:
-    """Stand in for the rest before asking again: whoever was killed does not."""
+    """Skip retries: a killed process makes none."""
     raise error
 
 
@@ -200,7 +200,7 @@ def test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost(
 
 
 class Following:
-    """One reflector in a thread of its own, and what it said."""
+    """One reflector in its own thread, and its events."""
 
     def __init__(self, proxy: Proxy, kind: Kind, marks: str) -> None:
         self.waiting, self.over = EventBuffer({kind: ClusterObjectHeader}), Event()
@@ -209,7 +209,7 @@ class Following:
         self.thread.start()
 
     def hears(self, how: str, name: str, *, seconds: float = 90) -> WatchEvent:
-        """Wait until it tells of something of this name."""
+        """Wait for an event of an object with this name."""
         end = clock.monotonic() + seconds
         while clock.monotonic() < end:
             for found in self.waiting.batch(0.1):

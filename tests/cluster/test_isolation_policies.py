@@ -201,7 +201,7 @@ def test_deleting_the_anchor_deletes_all_objects_of_the_lease(api: Api, project:
 
 @pytest.fixture(scope="module")
 def broker(api: Api, control_plane: ControlPlane) -> Api:
-    """Someone who may do exactly what the broker's role allows."""
+    """Return a client with exactly the rights of the broker's role."""
     binding = rbac.cluster_role_binding("gpubroker-tests", account="", namespace="")
     subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "broker-of-the-tests"}
     role = {**binding["roleRef"], "name": "gpubroker"}

@@ -32,7 +32,7 @@ def project(control_plane: ControlPlane) -> Iterator[ProjectSpec]:
 
 @pytest.fixture
 def switch(control_plane: ControlPlane) -> Transport:
-    """Someone who may do exactly what the reaper's role allows."""
+    """Return a client with exactly the rights of the reaper's role."""
     subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "reaper-of-the-tests"}
     binding = rbac.cluster_role_binding("reaper-of-the-tests", account="", namespace="")
     role = {**binding["roleRef"], "name": reaper.NAME}

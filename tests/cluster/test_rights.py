@@ -47,7 +47,7 @@ SERVED = {"workload": "vllm", "command": "some/model"}
 
 @pytest.fixture
 def restricted_kubeconfig(installed: Installation) -> dict[str, Any]:
-    """Let the cluster be reached by the broker's own account from now on."""
+    """Use the broker's own account for the cluster from now on."""
     api = Transport(lambda: installed.kubeconfig).within(60)
     made = broker_kubeconfig(api, installed.kubeconfig)
     cluster_registration.renew_credentials(installed.cluster, made, actor=OPERATOR, now=installed.sim.now)
@@ -94,7 +94,7 @@ def end(installed: Installation, *leases: Lease) -> None:
 
 
 def of_every_kind(installed: Installation) -> None:
-    """Let leases of every shape live and end, behind an Ingress and a gateway."""
+    """Run and end leases of every kind, behind an Ingress and a gateway."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
     box = live(installed, "whole-gpu", **BOX)
@@ -105,7 +105,7 @@ def of_every_kind(installed: Installation) -> None:
 
 
 def at_the_gateway(installed: Installation) -> None:
-    """Let people come in by a gateway."""
+    """Run a lease behind a gateway."""
     api = installed.plane.api
     api.create(ROUTES)
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ROUTES['metadata']['name']}"  # type: ignore[index]
@@ -130,12 +130,12 @@ def served(api: Api) -> bool:
 
 
 def again(installed: Installation, order: ProvisionSpec) -> ObservedState:
-    """Let a worker who knows nothing of what was made make it again."""
+    """Let a worker without state create the objects again."""
     return KubernetesProvisioner(installed.cluster.pk).ensure(order, now=datetime.now(UTC)).seen
 
 
 def twice(installed: Installation) -> None:
-    """Make leases again that are there, let one run on, and mend what somebody deleted."""
+    """Create leases twice, extend one, and repair deleted objects."""
     for wanted in (BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
         assert again(installed, ordered(lease)) is ObservedState.READY
@@ -155,7 +155,7 @@ def twice(installed: Installation) -> None:
 
 
 def what_is_left(installed: Installation) -> None:
-    """Take down what no lease accounts for, with its anchor and without."""
+    """Remove objects without a lease, with and without their anchor."""
     lease = live(installed, "1g.10gb")
     order = ordered(lease)
     stray = replace(order, lease_id=some_id("lse"))
@@ -176,7 +176,7 @@ def what_is_left(installed: Installation) -> None:
 
 
 def leave_alone(installed: Installation, kind: str, name: str) -> None:
-    """Take away what of a lease owns the rest, and nothing else."""
+    """Delete only the owner object of a lease."""
     api = installed.plane.api
     (owner,) = (each for each in installed.ours(kind) if each["metadata"]["name"].startswith(name))
     root, _, plural = kind.rpartition("/")
@@ -186,7 +186,7 @@ def leave_alone(installed: Installation, kind: str, name: str) -> None:
 
 
 def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
-    """Ask for a slice by DRA, in the place of a lease."""
+    """Request a slice by DRA."""
     order = replace(ordered(reload_lease(lease)), lease_id=some_id("lse"))
     order = replace(order, name=spec_name(order.lease_id, order.generation))
     way = ClusterConnection(Transport(lambda: kubeconfig), DraDriver(MODELS))
@@ -205,7 +205,7 @@ def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 def following(installed: Installation) -> None:
-    """Follow the cluster for a moment, and what its nodes publish."""
+    """Follow the cluster and its published devices for a moment."""
     agent, ours = ClusterAgent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
     ours.update(driver="dra")
     followed = {each.kind: each for each in (*ClusterAgent(ours.get()).reflectors, *agent.reflectors)}
@@ -231,7 +231,7 @@ def losing(installed: Installation, nodes: Nodes) -> None:
 
 
 def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Ask controllers for failures, and check the leases' objects."""
+    """Read failures of controllers, and check the leases' objects."""
     (quota,) = installed.ours("/api/v1/resourcequotas")
     home = quota["metadata"]["namespace"]
     path = f"/api/v1/namespaces/{home}/resourcequotas/{quota['metadata']['name']}"
@@ -247,7 +247,7 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Make a lease with a volume, twice, and delete the volume."""
+    """Run a lease with a volume twice, and delete the volume."""
     lease = live(installed, "whole-gpu")
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
     spec = replace(lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),))

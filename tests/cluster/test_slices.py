@@ -30,7 +30,7 @@ Asking = Callable[..., LeaseSpec]
 
 @contextmanager
 def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
-    """Open a project and make leases in it; afterwards all of it is gone."""
+    """Create leases in a new project; delete both afterwards."""
     install(api, driver)
     project = open_project(api, driver, ceilings=ProjectCeilings(**most))
 

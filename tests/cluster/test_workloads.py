@@ -1,4 +1,4 @@
-"""Workloads on a real control plane: their objects and their ends."""
+"""Workloads on a real control plane: objects and ends."""
 
 from datetime import UTC, datetime
 

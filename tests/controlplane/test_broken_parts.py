@@ -1,4 +1,4 @@
-"""Parts of a control plane that are killed, hang or lose their state."""
+"""Killed, paused and restored parts of a control plane."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Where the programs are found, and the message on a machine without them."""
+"""Building and finding of the control plane's programs."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Look at a cache of this test's own, and at copies of the pins."""
+    """Use a separate cache, and copies of the pins."""
     monkeypatch.delenv("CONTROLPLANE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for module in binaries.modules():

@@ -1,4 +1,4 @@
-"""Every word of a simulated pod's script has its effect."""
+"""Scripts of simulated pods."""
 
 import time
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""A cluster refuses by policy, quota and permission."""
+"""Refusals of a cluster by policy, quota and permission."""
 
 import time
 from collections import Counter
@@ -115,7 +115,7 @@ def test_a_resource_quota_is_not_exceeded_by_forty_concurrent_requests(
 
 
 def asks_for(api: Api, path: str, spec: Object) -> str:
-    """Ask for another spec; return what is said against it."""
+    """Request another spec; return the refusal."""
     try:
         api.patch(path, {"spec": spec})
     except Refused as refused:
@@ -126,7 +126,7 @@ def asks_for(api: Api, path: str, spec: Object) -> str:
 
 
 def keeping(kind: str, namespace: str, **spec: object) -> Object:
-    """Return what makes the pods that a lease of some shape runs as."""
+    """Return the controller object of a lease's pods."""
     marks = {"app": "held"}
     template = pod("held", namespace, restart="Never" if kind == "Job" else "Always")
     template["metadata"] = {"labels": marks}
@@ -165,7 +165,7 @@ def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
 def test_stateful_sets_and_deployments_cannot_have_a_deadline(
     kind: str, control_plane: ControlPlane, namespace: str
 ) -> None:
-    """Which is why something else must stop it once nobody pays."""
+    """The reaper must stop these once nobody pays."""
     made = keeping(kind, namespace)
     control_plane.api.create(made)
     template = {"spec": {"activeDeadlineSeconds": 600}}

@@ -32,7 +32,7 @@ def server() -> Server:
 
 @pytest.fixture
 def empty(server: Server) -> Iterator[str]:
-    """Make a database as a host gives it: empty, the administrator's own."""
+    """Create an empty database owned by the administrator."""
     name = session.database_name(f"by_hand_{session.worker_number()}")
     with server.as_administrator() as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")

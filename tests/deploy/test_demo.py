@@ -35,7 +35,7 @@ def program(file: Path, text: str) -> None:
 
 @pytest.fixture
 def control_plane(own_control_plane: OwnControlPlane) -> ControlPlane:
-    """Start a cluster of the demo's own: what it installs is a whole cluster's."""
+    """Start a separate cluster, because the demo installs cluster-wide objects."""
     plane = own_control_plane()
     Nodes(plane.api, "laptop").add()
     return plane
@@ -43,7 +43,7 @@ def control_plane(own_control_plane: OwnControlPlane) -> ControlPlane:
 
 @pytest.fixture
 def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a laptop whose kind is our control plane."""
+    """Return an environment in which kind is our control plane."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("kind", "docker"):

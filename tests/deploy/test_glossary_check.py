@@ -1,4 +1,4 @@
-"""`make check` refuses names and docstrings that docs/glossary.md does not allow."""
+"""Check of names and docstrings against docs/glossary.md."""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ IGNORE = FILE.with_name("Containerfile.dockerignore").read_text().splitlines()
 
 
 def copied() -> list[str]:
-    """Return everything that comes from the checkout."""
+    """Return the paths that are copied from the checkout."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", TEXT, re.MULTILINE)
     return [source for line in lines for source in line.split()[:-1]]
 

@@ -1,4 +1,4 @@
-"""The make targets: what they run, print and return."""
+"""Make targets: commands, output and exit status."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Several runs of pytest end in one summary of all."""
+"""Summary of several runs of pytest."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Five commits in a row run all deep tests."""
+"""Selection of tests by tier and commit."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests import tiers
 
 
 class Item(SimpleNamespace):
-    """What tiers know of a test."""
+    """The parts of a pytest item that tiers use."""
 
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None

@@ -11,7 +11,7 @@ ERROR = "billing/x.py:1: error: no such name"
 
 
 class Dmypy:
-    """Answer for the daemon, and note what it was asked."""
+    """Fake daemon that records its calls."""
 
     def __init__(self, **answers: tuple[int, str]) -> None:
         self.answers, self.calls = answers, list[str]()
@@ -24,7 +24,7 @@ class Dmypy:
 
 @pytest.fixture
 def mypy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Note whether mypy itself was called; it finds nothing."""
+    """Record calls of mypy, which finds no errors."""
     called = list[str]()
     monkeypatch.delenv("MYPY_DAEMON", raising=False)
     monkeypatch.setattr(type_check, "FOLDER", tmp_path)

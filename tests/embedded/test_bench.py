@@ -37,7 +37,7 @@ def test_a_figure_is_printed_as_json_and_a_missed_goal_exits_with_1(
 
 @dataclass
 class Machine:
-    """Runs no benchmark, but says how it ended."""
+    """Fake runner of benchmarks with given exit statuses."""
 
     misses: tuple[str, ...] = ()
     ran: list[str] = field(default_factory=list)

@@ -9,7 +9,7 @@ from deploy.embedded.startup_error import StartupError
 
 
 def lay(folder: Path, version: str, *, runs: bool = True) -> Path:
-    """Write a server program that prints its version, or cannot run."""
+    """Write a server program that prints its version or fails."""
     folder.mkdir(parents=True)
     program = folder / "postgres"
     program.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n" if runs else "of another machine")

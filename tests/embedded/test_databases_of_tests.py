@@ -1,4 +1,4 @@
-"""The databases that all other tests rely on."""
+"""Databases of the test suite."""
 
 import json
 import os
@@ -84,7 +84,7 @@ class Slow:
 
 @pytest.fixture
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Let sessions find their server in a folder of the test's own."""
+    """Use a separate server folder for the test."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setattr(postgres_server, "folder", lambda: tmp_path / "server")
     (tmp_path / "server" / "sessions").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The environment is made from a lock that pins everything and names no host."""
+"""Virtual environment: lock files, installation and refused Python versions."""
 
 import ast
 import json
@@ -94,7 +94,7 @@ def test_the_version_check_parses_on_an_old_python(file: str) -> None:
 
 
 def python(folder: Path, script: str) -> str:
-    """Make a program that a person may take for a Python."""
+    """Write a script in place of a Python interpreter."""
     program = folder / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

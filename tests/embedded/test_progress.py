@@ -1,4 +1,4 @@
-"""Each step of a start prints one line with its seconds."""
+"""Progress lines of a start."""
 
 import re
 import subprocess

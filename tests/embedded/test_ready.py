@@ -1,4 +1,4 @@
-"""A start waits until each process answers."""
+"""Readiness checks of the processes."""
 
 import os
 import threading
@@ -47,7 +47,7 @@ def test_the_worker_runs_without_the_heartbeat_of_celery(labour: Labour) -> None
 
 @contextmanager
 def answering(port: int, status: int) -> Iterator[list[str]]:
-    """Answer every request at a port with a status, and note what was asked for."""
+    """Answer every request at a port with a status, and record the paths."""
     requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A start waits for the end of the previous run only."""
+"""Lock of the data folder between runs."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def written() -> list[str]:
 
 @pytest.fixture
 def leave(data: Path) -> Iterator[Leave]:
-    """Return a function that leaves one process of a run whose launcher is dead."""
+    """Return a function that starts one process of a run with a dead launcher."""
     left: list[subprocess.Popen[bytes]] = []
 
     def leave_child(seconds: float) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""An impossible start gives its reason and fix, and leaves nothing running."""
+"""Refused starts: reasons, fixes and unchanged data."""
 
 import errno
 import os
@@ -192,7 +192,7 @@ def test_a_fresh_start_never_empties_a_server_that_is_not_ours(
 
 
 def belongings(folder: Path) -> None:
-    """Lay somebody's files in a folder, some in folders named as ours are."""
+    """Create foreign files in a folder, some in folders with our names."""
     for name in ("thesis.txt", "photos/one.jpg", "files/letter.txt", "postgres/PG_VERSION"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("15")

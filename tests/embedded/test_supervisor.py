@@ -1,4 +1,4 @@
-"""The supervisor ends all its processes with itself and restarts dead ones."""
+"""Supervisor: stopping, restarting and killing of processes."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Messages of the launcher, and what it searches for."""
+"""Messages of the launcher, secret scan and test selection."""
 
 import json
 import os

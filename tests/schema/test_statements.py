@@ -1,4 +1,4 @@
-"""What the comparison of schemas ignores, and what it compares."""
+"""Comparison of schemas: renamings, removals and spacing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Planted bugs in the code are found by the random runs."""
+"""Random runs with planted bugs."""
 
 import inspect
 import textwrap

@@ -24,7 +24,7 @@ STEPS = 500
 
 
 class Stopping(Sim):
-    """The same world, where people come back to what they left."""
+    """Random runs with volumes, stops and starts."""
 
     def __init__(self, seed: int, clock: SettableClock) -> None:
         super().__init__(seed, clock)
@@ -110,7 +110,7 @@ def test_a_stopped_lease_holds_and_costs_nothing_despite_faults(own_database: Ow
 
 
 def _volumes_are_where_the_books_say() -> None:
-    """In calm every volume is ready or gone, and requested."""
+    """Check that every volume is ready or deleted, as requested."""
     with system_scope():
         states = dict(Volume.objects.values_list("id", "state"))
     assert set(states.values()) <= {"ready", "deleted"}
@@ -119,7 +119,7 @@ def _volumes_are_where_the_books_say() -> None:
 
 
 def _time_adds_up() -> None:
-    """Leases stay within their duration, and quotas match the transitions."""
+    """Check durations of leases, and quotas against the transitions."""
     with system_scope():
         leases = list(Lease.objects.select_related("offering", "project"))
         steps = list(Transition.objects.order_by("lease_id", "seq"))

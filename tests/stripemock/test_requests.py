@@ -36,7 +36,7 @@ NEVER = {
 
 
 def card(beside: Beside) -> Invoice:
-    """Have a card saved, as people do."""
+    """Save a card by the setup form."""
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
         form = payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=NOW)
@@ -88,7 +88,7 @@ def test_every_request_is_accepted_by_stripe_mock(beside: Beside) -> None:
 
 @pytest.mark.deep
 def test_an_invalid_request_is_refused_by_stripe_mock(beside: Beside) -> None:
-    """So that its silence about ours means something."""
+    """Without this, accepted requests would prove nothing."""
     with transaction.atomic():
         process_payment(request_payment(create_invoice_with_card(beside.fake)))
     assert beside.refused == []

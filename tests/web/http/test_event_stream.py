@@ -1,4 +1,4 @@
-"""The event stream loses, doubles and leaks nothing."""
+"""Event stream: delivery, order, isolation and authentication."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ PATIENCE_S = 30.0  # for what normally takes no time: a busy machine is not a fa
 
 
 class Reader:
-    """A client of the stream: collects frames, and may leave at any moment."""
+    """Client of the stream that collects frames and can disconnect."""
 
     def __init__(self, headers: Headers, *, path: str = "/api/v1/events", query: str = "") -> None:
         self.headers, self.path, self.query = headers, path, query
@@ -54,7 +54,7 @@ class Reader:
         seconds: float = PATIENCE_S,
         application: EventStreamApp | None = None,
     ) -> None:
-        """Read until this is true, or the stream ends."""
+        """Read until a condition holds or the stream ends."""
         scope = {
             "type": "http",
             "method": "GET",
@@ -102,7 +102,7 @@ class Reader:
 
 
 def found_nothing_new(reader: Reader, *, times: int = 10) -> bool:
-    """Tell whether the last looks found nothing.
+    """Return whether the last queries returned no events.
 
     One alone proves nothing: what ends elsewhere on the server between its snapshot and its look at the locks
     holds events back until the next.
@@ -118,7 +118,7 @@ THREADS = 4
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run something asynchronous, and close the connections that its threads opened."""
+    """Run a coroutine, and close the connections of its threads."""
     loop, pool = asyncio.new_event_loop(), ThreadPoolExecutor(THREADS)
     loop.set_default_executor(pool)
     together = threading.Barrier(THREADS)
@@ -164,7 +164,7 @@ def ask(owner: TenantContext, name: str = "job", *, wait: bool = True) -> Lease:
 
 
 def write(owner: TenantContext, seed: int, rounds: int) -> None:
-    """Live short lives: some transactions are slow to commit, some never do."""
+    """Create short leases in transactions that commit late or never."""
     chance = random.Random(seed)
     for number in range(rounds):
         with tenant_scope(owner.tenant.pk):

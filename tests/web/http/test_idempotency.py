@@ -1,4 +1,4 @@
-"""The same request twice has one effect and one answer."""
+"""Idempotency keys of API requests."""
 
 import threading
 

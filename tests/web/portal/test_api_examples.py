@@ -31,7 +31,7 @@ def shown(portal: PortalSession, path: str) -> list[str]:
 
 
 def said(portal: PortalSession, call: str) -> tuple[int, dict[str, object]]:
-    """Do what a call says and return the answer."""
+    """Send a shown API call, and return its response."""
     found = re.search(r"'http[^/]*//[^/]*(/api/v1[^']*)'", call)
     assert found, call
     client = Client(headers={"Authorization": f"Bearer {portal.owner.token(Role.OWNER)}"})

@@ -32,7 +32,7 @@ def owner(delta: TenantWithOwner) -> Browser:
 
 
 def mark(owner: Browser, page: str) -> str:
-    """Return what the page's form calls itself."""
+    """Return the form token of a page."""
     return re.search(r'name="once" value="(\w+)"', owner.get(page).content.decode())[1]
 
 

@@ -57,7 +57,7 @@ def test_an_anonymous_visitor_gets_a_layout_without_navigation() -> None:
 
 
 class Tree(HTMLParser):
-    """Counts what must be closed."""
+    """Parser that records unclosed tags and ids."""
 
     VOID = frozenset(["meta", "link", "input", "br", "hr", "img"])
 

@@ -1,4 +1,4 @@
-"""Templates follow the strict CSP and use icons of the sprite."""
+"""Templates: content security policy and icons."""
 
 import re
 from pathlib import Path

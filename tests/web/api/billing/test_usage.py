@@ -33,7 +33,7 @@ NOW = utc("2026-11-21 09:00:00")
 
 
 class Asker:
-    """Somebody who reads at a standing clock."""
+    """API client with a frozen clock."""
 
     def __init__(self, owner: TenantContext, role: Role = Role.OWNER) -> None:
         self.api = ApiClient(owner.token(role, now=NOW))

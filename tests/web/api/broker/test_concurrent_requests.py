@@ -1,4 +1,4 @@
-"""Concurrent requests and an unavailable database leave nothing half done."""
+"""Concurrent API requests and lock timeouts."""
 
 import threading
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ def test_a_lock_timeout_returns_503_with_retry_after(owner: TenantContext) -> No
 def test_a_second_lease_under_one_key_is_rolled_back_by_the_unique_key(
     owner: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A late answer is found by its unique key."""
+    """Simulate a stored answer that the lookup did not find."""
     from tenants.services import idempotency
 
     api, wanted = Api(owner.token()), body(owner)

@@ -1,4 +1,4 @@
-"""A lease says over the API whether it may be moved."""
+"""Relocation consent of a lease over the API."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Operators list everything of all tenants over the API."""
+"""Operators' lists of all tenants over the API."""
 
 from collections.abc import Iterator
 from datetime import timedelta

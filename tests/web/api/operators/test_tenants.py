@@ -1,4 +1,4 @@
-"""Operators list tenants over the API as on their page."""
+"""Operators' list of tenants over the API."""
 
 from collections.abc import Iterator
 from datetime import timedelta

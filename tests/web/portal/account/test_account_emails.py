@@ -19,7 +19,7 @@ BANNED = ("successfully", "please", "oops", "!")
 
 @pytest.fixture
 def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
-    """What would happen once the request's transaction has committed."""
+    """Capture the on-commit callbacks of requests."""
     return django_capture_on_commit_callbacks
 
 

@@ -1,4 +1,4 @@
-"""With an authenticator app a password alone does not sign in."""
+"""Two-factor authentication with an authenticator app."""
 
 import re
 import time
@@ -42,7 +42,7 @@ def delta() -> TenantWithOwner:
 
 @pytest.fixture
 def secret(delta: TenantWithOwner) -> str:
-    """Set the app up as its owner would, and return what the app keeps."""
+    """Set up the authenticator app, and return its secret."""
     browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"] == "/"
     assert browser.get(f"{SECURITY}totp/activate/")["Location"].startswith("/account/reauthenticate/")
@@ -66,8 +66,8 @@ def wrong(secret: str, at: float) -> str:
     return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
 
 
-def inside(browser: AnonymousBrowser) -> bool:
-    """Tell whether the visitor sees what only somebody signed in does."""
+def is_signed_in(browser: AnonymousBrowser) -> bool:
+    """Return whether the browser is signed in."""
     answer: Any = browser.get("/projects/")
     return bool(answer.status_code == 200)
 
@@ -78,13 +78,13 @@ def test_with_a_second_factor_the_password_alone_does_not_sign_in(
 ) -> None:
     browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"].startswith(ASKED)
-    assert not inside(browser)
+    assert not is_signed_in(browser)
     watch[0] += 30
     assert browser.post(ASKED, {"code": wrong(secret, watch[0])}).status_code == 200
     assert browser.post(ASKED, {"code": code(secret, NOON)}).status_code == 200  # half a minute old
-    assert not inside(browser)
+    assert not is_signed_in(browser)
     assert browser.post(ASKED, {"code": code(secret, watch[0])})["Location"] == "/"
-    assert inside(browser)
+    assert is_signed_in(browser)
 
 
 @pytest.mark.deep
@@ -93,7 +93,7 @@ def test_a_totp_code_works_only_once(delta: TenantWithOwner, secret: str, watch:
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": code(secret, watch[0])})
-        assert inside(browser) is lets_in
+        assert is_signed_in(browser) is lets_in
 
 
 @pytest.mark.deep
@@ -102,14 +102,14 @@ def test_a_recovery_code_replaces_the_totp_code_once(delta: TenantWithOwner, sec
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": spare})
-        assert inside(browser) is lets_in
+        assert is_signed_in(browser) is lets_in
 
 
 @pytest.mark.deep
 def test_a_totp_code_without_a_password_is_redirected_to_sign_in(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
-    assert not inside(browser)
+    assert not is_signed_in(browser)
 
 
 @pytest.mark.deep

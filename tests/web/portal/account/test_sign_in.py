@@ -1,4 +1,4 @@
-"""Sign up, sign in and join; anonymous visitors learn nothing."""
+"""Sign-up, sign-in, invitations and password reset."""
 
 import re
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def reset_rate_limits() -> None:
 
 @pytest.fixture
 def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
-    """What would happen once the request's transaction has committed."""
+    """Capture the on-commit callbacks of requests."""
     return django_capture_on_commit_callbacks
 
 
@@ -51,7 +51,7 @@ def delta() -> TenantWithOwner:
 
 
 def with_password(name: str) -> TenantWithOwner:
-    """Create a tenant whose owner signs in by the one PASSWORD."""
+    """Create a tenant whose owner has the password PASSWORD."""
     made = tenant_setup.create_tenant_with_owner(name)
     made.owner.set_password(PASSWORD)
     made.owner.save()
@@ -64,13 +64,13 @@ def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) 
 
 
 def sign_up(browser: Client, email: str, committed: Committed) -> Any:
-    """Ask for an account; what would be mailed lies in the outbox."""
+    """Request an account; its e-mail is in the outbox."""
     with committed(execute=True):
         return browser.post("/sign-up/", {"email": email, "password1": PASSWORD})
 
 
 def confirm(browser: Client) -> Any:
-    """Open the link of the last letter and press the button."""
+    """Confirm the address by the link of the last e-mail."""
     address = re.search(r"https?://[^/]+(/account/confirm-email/\S+)", mail.outbox[-1].body)
     assert address, mail.outbox[-1].body
     assert browser.get(address[1]).status_code == 200

@@ -41,7 +41,7 @@ def words(page: str) -> str:
 
 
 def rows(page: str) -> list[str]:
-    """Return what the rows of the events say."""
+    """Return the texts of the event rows."""
     [body] = re.findall(r"<tbody>(.*)</tbody>", page, re.DOTALL) or [""]
     return [words(row) for row in body.split("<tr>")[1:]]
 

@@ -40,7 +40,7 @@ def _now() -> Iterator[None]:
 
 
 def agreed(kestrel: TenantContext, offering: Offering, *, units: int = 2, **more: Any) -> Commitment:
-    """Commit from the second of November on, at half of the list's price."""
+    """Create a commitment from 2 November at half the list price."""
     about = {"units": units, "nano_per_hour": EURO // 2, "since": START, "until": None} | more
     return commitments.create_commitment(kestrel.tenant, offering, **about, actor=OPERATOR, now=START)
 

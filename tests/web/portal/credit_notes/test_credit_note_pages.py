@@ -275,7 +275,7 @@ def test_an_integrity_check_fails_when_the_amount_due_differs_from_the_ledger(oc
 
     issue_note(october, {1: 50})
     process_payment(request_payment(october))
-    with clock.frozen_at(books_now()):
+    with clock.frozen_at(database_now()):
         assert red() == []
         with transaction.atomic():
             with tenant_scope(october.tenant_id):
@@ -291,8 +291,8 @@ def test_an_integrity_check_fails_when_the_amount_due_differs_from_the_ledger(oc
         assert red() == ["receivables match", "invoices posted"]
 
 
-def books_now() -> Any:
-    """Return the moment by which the books were written: PostgreSQL's own."""
+def database_now() -> Any:
+    """Return the current time of PostgreSQL."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         return cursor.fetchone()[0]

@@ -48,7 +48,7 @@ def october(kestrel: TenantContext) -> Invoice:
 
 @pytest.fixture
 def admin(kestrel: TenantContext) -> Client:
-    """Who may read invoices and pay none."""
+    """Return the browser of an admin, who can read but not pay invoices."""
     client = Client()
     client.force_login(kestrel.create_member(Role.ADMIN))
     return client

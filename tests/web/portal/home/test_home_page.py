@@ -1,4 +1,4 @@
-"""The home page shows what runs, what waits and what it costs."""
+"""Home page: leases, queue, costs and first steps."""
 
 from datetime import timedelta
 from typing import Any
@@ -88,7 +88,7 @@ def test_leases_are_filtered_by_mine_and_project(portal: PortalSession) -> None:
 
 
 def table(page: str) -> str:
-    """The part of the page before the events, which tell about everybody."""
+    """Return the page text before the list of events."""
     return page.partition("Recent events")[0]
 
 

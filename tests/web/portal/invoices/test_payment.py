@@ -1,4 +1,4 @@
-"""The invoice page shows the payment and lets permitted members pay."""
+"""Payment on the invoice page."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def october(portal: PortalSession) -> Invoice:
 
 
 def press(portal: PortalSession, invoice: Invoice) -> str:
-    """Press the button, and return what one reads then."""
+    """Press the pay button, and return the text of the page."""
     answer = portal.post(f"/invoices/{invoice.pk}/pay/")
     assert (answer.status_code, answer["Location"]) == (302, f"/invoices/{invoice.pk}/")
     return page(portal, invoice)

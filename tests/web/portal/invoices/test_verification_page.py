@@ -1,4 +1,4 @@
-"""The verification page hands out bundle and program, and shows the result."""
+"""Verification page: bundle, verifier program and result."""
 
 import subprocess
 import sys

@@ -228,7 +228,7 @@ def test_same_node_and_relocation_options_of_an_earlier_lease_are_proposed_again
 
 
 def second_model(portal: PortalSession) -> str:
-    """Sell another model beside the first; of nothing on it is the price known."""
+    """Publish offerings of a second GPU model without prices."""
     create_fleet(ONE_NODE, SimulatedRack("west-1", REGION, "A100-80GB", nodes=1), now=portal.sim.now)
     return "A100-80GB"
 
@@ -421,24 +421,24 @@ def test_live_quote_requests_contain_no_ssh_keys_or_variables(portal: PortalSess
 
 
 @pytest.fixture
-def kept(settings: Any) -> None:
+def quote_gate(settings: Any) -> None:
     """Enable the quote gate, as by default."""
     settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
 
 
-def promise(page: object) -> str:
-    """Return the quote that a launch page carries along."""
+def quote_of(page: object) -> str:
+    """Return the quote of a launch page."""
     [found] = re.findall(r'name="quote" form="launch" value="([^"]+)"', page.content.decode())  # type: ignore[attr-defined]
     return str(found)
 
 
-def test_b40_a_lease_gets_the_quoted_price_although_the_price_changed(portal: PortalSession, kept: None) -> None:
+def test_b40_a_lease_gets_the_quoted_price_although_the_price_changed(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
     assert "at this price if you launch by" in visible_text(shown)
     set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
     portal.sim.run(2)
-    portal.post("/launch/", **form(what, quote=promise(shown)))
+    portal.post("/launch/", **form(what, quote=quote_of(shown)))
     [lease] = leases_of(portal)
     portal.sim.run(60)
     page = portal.read(f"/leases/{lease.pk}/")
@@ -446,12 +446,12 @@ def test_b40_a_lease_gets_the_quoted_price_although_the_price_changed(portal: Po
     assert f"Price locked by quote {lease.quote_id}" in page
 
 
-def test_an_expired_quote_is_replaced_and_nothing_is_launched(portal: PortalSession, kept: None) -> None:
+def test_an_expired_quote_is_replaced_and_nothing_is_launched(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
     set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
     portal.sim.run(640)
-    late = portal.post("/launch/", **form(what, quote=promise(shown)))
+    late = portal.post("/launch/", **form(what, quote=quote_of(shown)))
     assert (late.status_code, leases_of(portal)) == (409, [])
     assert (
         "The quote expired 40 s ago. Nothing was launched. Review the new quote and press Launch again."
@@ -459,13 +459,13 @@ def test_an_expired_quote_is_replaced_and_nothing_is_launched(portal: PortalSess
     )
     assert "Launch — max €72.00" in visible_text(late)
     assert not re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", late.content.decode())
-    assert portal.post("/launch/", **form(what, quote=promise(late))).status_code == 302
+    assert portal.post("/launch/", **form(what, quote=quote_of(late))).status_code == 302
 
 
-def test_a_form_that_exceeds_its_quote_is_not_launched(portal: PortalSession, kept: None) -> None:
+def test_a_form_that_exceeds_its_quote_is_not_launched(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
-    more = portal.post("/launch/", **form(what, lasts="9 h", quote=promise(shown)))
+    more = portal.post("/launch/", **form(what, lasts="9 h", quote=quote_of(shown)))
     assert "The quote is for at most 28800 s, not 32400 s." in visible_text(more)
     assert leases_of(portal) == []
 
@@ -476,7 +476,7 @@ def test_without_the_quote_gate_no_price_is_locked(portal: PortalSession) -> Non
     assert "at this price if you launch" not in visible_text(page)
 
 
-def test_an_offering_without_a_price_gets_no_quote(portal: PortalSession, kept: None) -> None:
+def test_an_offering_without_a_price_gets_no_quote(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE billing_priceversion SET valid = tstzrange(lower(valid), %s)", [portal.sim.now])

@@ -30,7 +30,7 @@ def page_of(browser: Browser, address: str) -> str:
 
 
 def navigation_links(page: str) -> set[str]:
-    """Return where the side navigation leads."""
+    """Return the links of the side navigation."""
     side = re.search(r'<aside class="side-bar".*?</aside>', page, re.DOTALL)
     assert side
     return set(re.findall(r'<a[^>]* href="(/[^"]*)"', side[0]))

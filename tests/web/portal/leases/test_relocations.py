@@ -1,4 +1,4 @@
-"""Tenants consent to relocations, are notified, and read plain texts."""
+"""Relocation consent and notices on tenants' pages."""
 
 import itertools
 from html import unescape

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def charged(portal: PortalSession) -> Invoice:
-    """Rate everything and bring the draft up to it."""
+    """Rate all usage, and refresh the draft."""
     lease_rating.rate_all_leases(now=portal.sim.now)
     with tenant_scope(portal.owner.tenant.pk):
         drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)

@@ -1,4 +1,4 @@
-"""Spend charts draw exactly what was spent."""
+"""Spend charts: columns, running total, forecast and budget."""
 
 import re
 from xml.etree.ElementTree import Element, fromstring
@@ -15,7 +15,7 @@ SEAM = 0.6  # that a column leaves to what stands on it
 
 
 def drawn(portal: PortalSession, path: str, name: str) -> Element:
-    """Return the picture of this class that a page shows."""
+    """Return the chart of this class on a page."""
     found = re.search(rf'<svg class="{name}".*?</svg>', portal.get(path).content.decode(), re.DOTALL)
     assert found, f"{path} draws no {name}"
     return fromstring(found.group())
@@ -29,7 +29,7 @@ def grid(chart: Element) -> list[tuple[float, float]]:
 
 
 def euros(chart: Element, length: float) -> float:
-    """Return what a length upwards stands for."""
+    """Return the amount of a height in a chart."""
     (low, bottom), *_, (high, top) = grid(chart)
     return round(length * (high - low) / (bottom - top), 1)
 
@@ -40,7 +40,7 @@ def columns(chart: Element) -> dict[float, list[tuple[str, float]]]:
 
 
 def to_come(chart: Element) -> list[float]:
-    """Return what each day that is still to come will likely cost."""
+    """Return the forecast cost of each remaining day."""
     found = bars(chart, chart.findall(f"rect[@class='{LIKELY}']"))
     return [amount for stack in found.values() for _, amount in stack]
 
@@ -102,7 +102,7 @@ def test_the_running_total_is_drawn_below_the_total_of_last_month(portal: Portal
 
 
 def run_on_days(portal: PortalSession, days: range) -> None:
-    """Let an hour of one euro run on each of these days of November."""
+    """Add an hour at one euro on each of these days of November."""
     for day in days:
         portal.sim.clock.at = portal.sim.now.replace(month=11, day=day, hour=8, minute=0, second=0)
         run_lease_for(portal, "1g.10gb", 3600)

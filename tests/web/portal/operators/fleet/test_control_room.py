@@ -31,7 +31,7 @@ def page(client: Client, path: str) -> str:
 
 
 def kinds(html: str) -> list[str]:
-    """Return what the map paints, in order."""
+    """Return the kinds of slices on the map, in order."""
     drawing = html[html.index('class="fleet fleet-map"') :]
     drawing = drawing[: drawing.index("</svg>")]
     return [a or b for a, b in re.findall(r'<rect (?:class="([\w-]+)"|fill="url\(#pattern-(\w+)\)")', drawing)]
@@ -191,7 +191,7 @@ def test_the_summary_shows_every_integrity_check(kestrel: TenantContext, operato
 
 
 def meter(html: str) -> str:
-    """Return the proofs' meter of the top bar, or of an answer that brings it."""
+    """Return the integrity check meter of the top bar or of a response."""
     found = re.search(r'<span class="meter-value (\w*)" id="integrity-count"[^>]*>([^<]*)</span>', html)
     assert found
     return f"{found.group(2).strip()} {found.group(1)}".strip()

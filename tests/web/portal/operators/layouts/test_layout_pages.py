@@ -24,7 +24,7 @@ def node(sim: Simulation) -> Node:
 
 @pytest.fixture
 def kestrel(node: Node, sim: Simulation) -> TenantContext:
-    """Somebody who waits for a shape that no GPU is cut into."""
+    """A tenant whose queued lease needs a slice that no GPU offers."""
     made = create_tenant("Kestrel")
     sim.request_lease(made, offering("3g.40gb"), quantity=2)
     sim.run(180)
