@@ -1,4 +1,4 @@
-"""The table of who may reach which address; an unlisted URL fails the suite.
+"""Access table: which visitors may request which address.
 
 To add an address, write one line in ROWS: its route exactly as `urls.py` composes it, and what it is.
 
@@ -479,7 +479,7 @@ def a_minimum(world: TenantWithOwner) -> str:
 
 
 def a_campaign(world: TenantWithOwner) -> str:
-    """A code that anybody may redeem."""
+    """A discount code that every tenant can redeem."""
     made = {"name": "Matrix", "percent_bp": 100, "since": current_time() - timedelta(days=1), "created_by": "x"}
     return str(Campaign.objects.get_or_create(code="MATRIX-1", defaults=made | {"created_at": current_time()})[0].pk)
 

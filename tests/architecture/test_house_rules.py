@@ -68,7 +68,7 @@ def test_the_web_process_loads_no_cluster_and_no_science() -> None:
 
 
 def test_only_authentication_of_the_official_client_is_used() -> None:
-    """Its typed models cost two hundred times what decoding costs."""
+    """The typed models of the client are 200 times slower than decoding."""
     found = [node for _, tree in trees(*FLOORS) for node in ast.walk(tree)]
     taken = {
         f"{node.module}.{name.name}" for node in found if isinstance(node, ast.ImportFrom) for name in node.names

@@ -36,7 +36,7 @@ def test_the_access_table_lists_exactly_the_existing_addresses() -> None:
     assert set(ROWS) - found == set(), "these are gone: take them out of matrix.py"
 
 
-def let_in(row: Row, visitor: str, method: str) -> bool:
+def is_allowed(row: Row, visitor: str, method: str) -> bool:
     """Return whether the table allows this visitor with its own id."""
     roles = row.methods[method]
     if visitor in ("owner", "foreign owner"):
@@ -76,7 +76,7 @@ def test_the_api_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> Non
     for route, row in rows("api", fifth=fifth):
         for method in row.methods:
             for visitor in API_VISITORS:
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 if not row.thing:
                     response = VisitorRequest(who, row, visitor, method, routes.address(route))
                     judge(response, seen=True, allowed=allowed)
@@ -110,7 +110,7 @@ def test_shared_resources_are_the_same_for_every_tenant(who: Visitors) -> None:
         own, _ = who.thing(row, route)
         for method in row.methods:
             for visitor in API_VISITORS:
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 judge(
                     VisitorRequest(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
                 )
@@ -167,7 +167,7 @@ def test_the_portal_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> 
                     visitor_is_nobody = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
                     visitor_is_nobody.expect(visitor_is_nobody.status == 302, why="staff belong to no tenant")
                     continue
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 if row.thing:
                     each_id(who, route, row, visitor, method, allowed)
                 else:

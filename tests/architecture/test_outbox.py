@@ -1,4 +1,4 @@
-"""Only workers write what is sent to Stripe, and nobody changes it afterwards."""
+"""Rights and triggers of the Stripe outbox tables."""
 
 from contextlib import closing
 from typing import Any

@@ -95,10 +95,10 @@ def test_a_project_role_has_exactly_the_access_of_the_table(who: Parts, kind: st
                 if not row.thing:
                     judge(send_request(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
                 else:
-                    each_place(who, route, row, visitor, method, allowed)
+                    request_each_object(who, route, row, visitor, method, allowed)
 
 
-def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
+def request_each_object(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
     """Request an object of the own project, and hidden objects."""
     own, hidden = who.around(row)
     judge(
@@ -148,7 +148,7 @@ def test_public_and_account_pages_show_no_other_project(who: Parts) -> None:
             response.expect(response.status != 500, why="nothing may break")
 
 
-def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
+def valid_body(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
     """Return the valid body of an address, with ids of this test."""
     assert row.body is not None
     with rls.tenant_scope(world.tenant.pk):
@@ -162,7 +162,7 @@ def test_a_valid_body_for_the_own_project_is_accepted_as_the_role_allows(who: Pa
     for route, row in rows("api"):
         if row.body is None:
             continue
-        good = made_with(who, row, who.inside)
+        good = valid_body(who, row, who.inside)
         path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
@@ -177,7 +177,7 @@ def test_ids_of_other_projects_in_a_body_are_treated_as_missing(who: Parts) -> N
     for route, row in rows("api"):
         if row.body is None or row.thing or "POST" not in row.methods:
             continue
-        places = {name: made_with(who, row, world) for name, world in
+        places = {name: valid_body(who, row, world) for name, world in
                   {"beside": who.beside, "above": who.here, "foreign": who.there}.items()}  # fmt: skip
         missing = {name: lost(value) for name, value in places["beside"].items()}
         path = routes.address(route)
@@ -204,7 +204,7 @@ def test_resources_of_other_projects_in_a_valid_body_are_treated_as_missing(
     who: Parts, route: str, name: str, thing: str
 ) -> None:
     row = dict(rows("api"))[route]
-    good = made_with(who, row, who.inside)
+    good = valid_body(who, row, who.inside)
     own, hidden = who.around(replace(row, thing=thing))
     for visitor in ("owner of Alpha", CONFINED):
         fine = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
@@ -259,7 +259,7 @@ def lost(value: Any) -> Any:
 def test_a_tenant_wide_invitation_or_service_account_needs_a_tenant_role(who: Parts) -> None:
     for route in ("api/v1/invitations", "api/v1/service-accounts"):
         row = dict(rows("api"))[route]
-        body = {**made_with(who, row, who.inside), "project": None}
+        body = {**valid_body(who, row, who.inside), "project": None}
         for visitor, _ in held(who, row):
             response = send_request(who, row, visitor, "POST", routes.address(route), body=body)
             response.expect(response.status == 403 and not response.written, why="it is the whole tenant")

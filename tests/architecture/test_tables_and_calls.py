@@ -121,10 +121,10 @@ def house(settings: Any) -> Iterator[House]:
     with open_portal() as portal, payments.using_gateway(SimulatedGateway()):
         operator = Client()
         operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-        yield House(portal, operator, {**of_tenant(portal), **of_operators(portal, operator)})
+        yield House(portal, operator, {**create_tenant_data(portal), **create_operator_data(portal, operator)})
 
 
-def of_tenant(portal: PortalSession) -> dict[str, str]:
+def create_tenant_data(portal: PortalSession) -> dict[str, str]:
     """Create a tenant's history: leases, money, members and leftovers."""
     sim, owner = portal.sim, portal.owner
     child = owner.create_project("below")
@@ -159,7 +159,7 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
     return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
 
 
-def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
+def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, str]:
     """Create what operators work on: nodes, clusters, payments and audit events."""
     sim = portal.sim
     hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, gpus_per_node=2),), now=sim.now)
@@ -180,7 +180,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
         for outcome in ("bad", "warn", "unknown", "ok")
     ]
     ClusterExamination.objects.create(cluster=cluster, asked_at=sim.now, done_at=sim.now, findings=found)
-    was_used(portal)
+    add_last_month_usage(portal)
     with rls.tenant_scope(portal.owner.tenant.pk):
         topping.open_topup(portal.owner.tenant, minor=5000, actor=OPERATOR, now=sim.now)
     gift = GrantTerms(minor=1, reason="to see it pay")
@@ -272,7 +272,7 @@ def an_email_without_a_recipient(final: Invoice, now: datetime) -> None:
         )
 
 
-def was_used(portal: PortalSession) -> None:
+def add_last_month_usage(portal: PortalSession) -> None:
     """Add last month's usage, also in a currency without a price."""
     now = portal.sim.now.replace(microsecond=0)
     add_ended_lease(portal.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
@@ -316,7 +316,7 @@ def a_plan(portal: PortalSession) -> RelocationPlan:
     return plan
 
 
-def unanswered(client: Client, page: str) -> list[str]:
+def tables_without_call(client: Client, page: str) -> list[str]:
     """Return the tables of a page that no single API call matches."""
     calls, wrong, answers = addresses(page), [], {}
     for address in calls:
@@ -355,18 +355,18 @@ def test_every_table_of_a_page_has_an_api_call_with_the_same_rows(house: House) 
         if "<html" not in body:
             continue  # a part that a page asks for; the call is on that page
         captions |= {table.caption for table in tables(body)}
-        if found := unanswered(client, body):
+        if found := tables_without_call(client, body):
             wrong[path] = found
         if path.partition("?")[0] in EXACT:
             items = client.get(addresses(body)[0]).json()["items"]
             more = [item["id"] for item in items if item["id"] not in body]
             assert more == [], f"{path}: its call answers rows that the page has not"
-        silent = unanswered(client, CALL.sub("", body))
+        silent = tables_without_call(client, CALL.sub("", body))
         assert len(silent) == len(tables(body)), f"{path}: without its calls a table is still answered"
     assert not wrong, "\n".join(f"{path}: {one}" for path, found in wrong.items() for one in found)
     drawn = {name: words for name, words in captions_of_templates().items() if words}
     assert set(drawn) - seen == set(), "no page of the walk draws these"
-    unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(fits(each), captions))]
+    unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(matcher(each), captions))]
     assert unseen == [], "these had no rows in the walk"
 
 
@@ -382,7 +382,7 @@ def captions_of_templates() -> dict[str, list[str]]:
     return found
 
 
-def fits(written: str) -> Callable[[str], bool]:
+def matcher(written: str) -> Callable[[str], bool]:
     """Return a predicate that matches rendered captions with a template's."""
     parts = [re.escape(part) for part in re.split(r"{{.*?}}", written)]
     pattern = re.compile(".+".join(parts))

@@ -127,7 +127,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
 
 
 def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
-    """Repair, end and delete everything; name what remains."""
+    """Repair, end and delete everything; return what remains."""
     world.proxy.faults.clear()
     world.proxy.silent_until = 0.0
     world.fuse.calls = world.pen.calls = 0

@@ -175,7 +175,7 @@ class Witness(Thread):
             self._let_go(uid)
 
     def lives(self) -> set[Life]:
-        """Return what runs now."""
+        """Return the leases with a running pod."""
         return {each.life for each in list(self.running.values())}
 
     def ran_until(self, life: Life) -> datetime:
@@ -211,7 +211,7 @@ def double_allocations() -> int:
 
 
 def leaked(world: World) -> list[str]:
-    """Name leftovers in the cluster, and places that were not freed."""
+    """Return leftover objects in the cluster, and unreleased allocations."""
     there = [
         f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"
         for path in LEFT
@@ -286,7 +286,7 @@ def let_go_too_late(world: World, witness: Witness) -> int:
 
 
 def _nobody_had_seen(step: Transition, by: timedelta) -> bool:
-    """Tell whether a lease ended before its pod's end was visible."""
+    """Return whether a lease ended before its pod's end was visible."""
     within = UNSEEN_S if step.cause.startswith(BY_TENANT) else PROOF_S
     return step.cause.startswith((*BY_TENANT, TIME_IS_UP)) and by.total_seconds() <= within
 

@@ -198,7 +198,7 @@ def check_foreign_objects(world: World) -> None:
 
 
 def cut_while_held(world: World) -> None:
-    """Check that no node repartitions while places are held."""
+    """Check that no node repartitions while slots are allocated."""
     at_work = Repartition.objects.filter(step__in=[step.value for step in UNRELIABLE_INVENTORY_STEPS]).values("node")
     with staff_scope():
         held = Allocation.objects.filter(gpu__node__in=at_work, released_at=None).count()

@@ -48,7 +48,7 @@ def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:
 
 
 def test_the_checks_report_a_lease_that_was_not_ended(own_control_plane: OwnControlPlane) -> None:
-    """A lease that nobody ends is found in the cluster and in the books."""
+    """An active lease is reported by its pod, allocation and quota."""
     plane = own_control_plane()
     witness = checks.Witness(plane.api)
     witness.start()
@@ -72,7 +72,7 @@ def test_the_checks_report_a_lease_that_was_not_ended(own_control_plane: OwnCont
 def test_the_checks_report_uncharged_pod_seconds(
     own_control_plane: OwnControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An end that is dated back, as if nothing had run since the lease began."""
+    """Plant a bug that backdates the end to the start."""
     plane = own_control_plane()
     witness = checks.Witness(plane.api)
     witness.start()

@@ -1,4 +1,4 @@
-"""Invalid chart values are refused with their place."""
+"""Refused chart values."""
 
 from typing import Any
 

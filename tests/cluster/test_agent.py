@@ -43,7 +43,7 @@ class Pen:
         return found
 
 
-def like_the_reapers(node: str) -> Object:
+def pod_without_lease(node: str) -> Object:
     """Return one of our pods without a lease, like the reaper's."""
     made = pod(f"reaper-{node}", NAMESPACE, node=node)
     made["metadata"]["labels"] = {labels.MANAGED_BY: labels.MANAGER_NAME}
@@ -53,7 +53,7 @@ def like_the_reapers(node: str) -> Object:
 def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None:
     installed = watching.installed
     watching.run_loop_until(watching.reads_are_cached)  # else the workers ask the cluster themselves
-    installed.plane.api.create(like_the_reapers(installed.node))
+    installed.plane.api.create(pod_without_lease(installed.node))
     watching.run_loop_until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
         installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s"),

@@ -77,7 +77,7 @@ def is_evicted(away: Away, lease: Lease) -> datetime:
     return away.finished(lease)
 
 
-def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
+def is_deleted_by_the_reaper(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
@@ -109,8 +109,8 @@ ENDS: dict[str, tuple[dict[str, Any], Callable[[Away, Lease], datetime], str]] =
     ),
     "deadline": ({"workload": "batch", "command": "x"}, runs_into_its_deadline, "by_tenant"),
     "evicted": ({}, is_evicted, "device_lost"),
-    "unpaid": ({}, is_deleted_by_the_switch, "device_lost"),
-    "unpaid and slow": ({"image": f"{ACTS}:hang-1s"}, is_deleted_by_the_switch, "device_lost"),
+    "unpaid": ({}, is_deleted_by_the_reaper, "device_lost"),
+    "unpaid and slow": ({"image": f"{ACTS}:hang-1s"}, is_deleted_by_the_reaper, "device_lost"),
     "by hand": ({"workload": "vllm", "command": "some/model"}, loses_its_anchor, "device_lost"),
 }
 

@@ -93,7 +93,7 @@ def end(installed: Installation, *leases: Lease) -> None:
         installed.until(lease, "released")
 
 
-def of_every_kind(installed: Installation) -> None:
+def run_every_kind(installed: Installation) -> None:
     """Run and end leases of every kind, behind an Ingress and a gateway."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
@@ -104,7 +104,7 @@ def of_every_kind(installed: Installation) -> None:
     end(installed, served)
 
 
-def at_the_gateway(installed: Installation) -> None:
+def run_behind_gateway(installed: Installation) -> None:
     """Run a lease behind a gateway."""
     api = installed.plane.api
     api.create(ROUTES)
@@ -134,7 +134,7 @@ def again(installed: Installation, order: ProvisionSpec) -> ObservedState:
     return KubernetesProvisioner(installed.cluster.pk).ensure(order, now=datetime.now(UTC)).seen
 
 
-def twice(installed: Installation) -> None:
+def apply_twice(installed: Installation) -> None:
     """Create leases twice, extend one, and repair deleted objects."""
     for wanted in (BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
@@ -154,7 +154,7 @@ def twice(installed: Installation) -> None:
     end(installed, lease)
 
 
-def what_is_left(installed: Installation) -> None:
+def remove_leftovers(installed: Installation) -> None:
     """Remove objects without a lease, with and without their anchor."""
     lease = live(installed, "1g.10gb")
     order = ordered(lease)
@@ -167,15 +167,15 @@ def what_is_left(installed: Installation) -> None:
     end(installed, lease)
     for wanted in (BOX, BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
-        leave_alone(installed, "/api/v1/configmaps", ordered(lease).name)
+        delete_owner_object(installed, "/api/v1/configmaps", ordered(lease).name)
         end(installed, lease)
     lease = live(installed, "1g.10gb", **BOX)
     for kind in ("/api/v1/configmaps", "/apis/apps/v1/statefulsets"):
-        leave_alone(installed, kind, ordered(lease).name)
+        delete_owner_object(installed, kind, ordered(lease).name)
     end(installed, lease)
 
 
-def leave_alone(installed: Installation, kind: str, name: str) -> None:
+def delete_owner_object(installed: Installation, kind: str, name: str) -> None:
     """Delete only the owner object of a lease."""
     api = installed.plane.api
     (owner,) = (each for each in installed.ours(kind) if each["metadata"]["name"].startswith(name))
@@ -185,7 +185,7 @@ def leave_alone(installed: Installation, kind: str, name: str) -> None:
     api.until_gone(here)
 
 
-def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
+def request_by_claim(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
     """Request a slice by DRA."""
     order = replace(ordered(reload_lease(lease)), lease_id=some_id("lse"))
     order = replace(order, name=spec_name(order.lease_id, order.generation))
@@ -197,15 +197,15 @@ def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any])
     other.remove(order, now=datetime.now(UTC))
 
 
-def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+def repartition_node(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     hands = MigManagerPartitioner(transport_of=lambda _: Transport(lambda: kubeconfig))
     machine = PartitionedNode("nod", installed.node, installed.cluster.pk)
     for on in (True, False):
         hands.taint(machine, on=on)
 
 
-def following(installed: Installation) -> None:
-    """Follow the cluster and its published devices for a moment."""
+def follow_cluster(installed: Installation) -> None:
+    """Follow the cluster and its published devices once."""
     agent, ours = ClusterAgent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
     ours.update(driver="dra")
     followed = {each.kind: each for each in (*ClusterAgent(ours.get()).reflectors, *agent.reflectors)}
@@ -219,7 +219,7 @@ def following(installed: Installation) -> None:
     going[0] = False
 
 
-def losing(installed: Installation, nodes: Nodes) -> None:
+def lose_node(installed: Installation, nodes: Nodes) -> None:
     """Read a lost node's last heartbeat."""
     lease = live(installed, "1g.10gb")
     nodes.power(installed.node, on=False)
@@ -230,7 +230,7 @@ def losing(installed: Installation, nodes: Nodes) -> None:
     nodes.until(installed.node, "True")
 
 
-def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+def check_failures(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     """Read failures of controllers, and check the leases' objects."""
     (quota,) = installed.ours("/api/v1/resourcequotas")
     home = quota["metadata"]["namespace"]
@@ -243,10 +243,10 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     while waits := [lease for lease in leases if "quota in the cluster" not in str(reload_lease(lease).progress)]:
         assert time.monotonic() < end_of_patience, [reload_lease(lease).progress for lease in waits]
         installed.pass_on()
-    by_claims(installed, leases[0], kubeconfig)
+    request_by_claim(installed, leases[0], kubeconfig)
 
 
-def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+def run_with_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     """Run a lease with a volume twice, and delete the volume."""
     lease = live(installed, "whole-gpu")
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
@@ -269,15 +269,15 @@ def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
         Cluster.objects.update(driver=driver)
         cluster_examination.examine_cluster(Cluster.objects.get(pk=installed.cluster.pk), now=installed.sim.now)
     assert record.denied == []
-    of_every_kind(installed)
-    twice(installed)
-    what_is_left(installed)
-    cutting(installed, restricted_kubeconfig)
-    following(installed)
-    at_the_gateway(installed)
-    with_a_volume(installed, restricted_kubeconfig)
-    losing(installed, gpu_nodes)
-    without_room(installed, restricted_kubeconfig)
+    run_every_kind(installed)
+    apply_twice(installed)
+    remove_leftovers(installed)
+    repartition_node(installed, restricted_kubeconfig)
+    follow_cluster(installed)
+    run_behind_gateway(installed)
+    run_with_volume(installed, restricted_kubeconfig)
+    lose_node(installed, gpu_nodes)
+    check_failures(installed, restricted_kubeconfig)
     assert record.denied == []
     given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES)))
     unused = ", ".join(sorted(map(str, given - record.used)))

@@ -112,7 +112,7 @@ class Api:
         return f"{root}/{plural}/{manifest['metadata']['name']}" if named else f"{root}/{plural}"
 
     def watch(self, path: str, *, seconds: int = 30, **query: object) -> Iterator[Object]:
-        """Yield what happens below a path until the server ends the stream."""
+        """Yield the events below a path until the server ends the stream."""
         options = urlencode({"watch": "true", "timeoutSeconds": seconds, **query})
         answer = self._pool.request(
             "GET",

@@ -114,7 +114,7 @@ def test_a_resource_quota_is_not_exceeded_by_forty_concurrent_requests(
     assert answers == {"created": 7, "exceeded quota": 33}
 
 
-def asks_for(api: Api, path: str, spec: Object) -> str:
+def change_refusal(api: Api, path: str, spec: Object) -> str:
     """Request another spec; return the refusal."""
     try:
         api.patch(path, {"spec": spec})
@@ -125,7 +125,7 @@ def asks_for(api: Api, path: str, spec: Object) -> str:
     return ""
 
 
-def keeping(kind: str, namespace: str, **spec: object) -> Object:
+def controller_of(kind: str, namespace: str, **spec: object) -> Object:
     """Return the controller object of a lease's pods."""
     marks = {"app": "held"}
     template = pod("held", namespace, restart="Never" if kind == "Job" else "Always")
@@ -151,13 +151,13 @@ def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
     one["spec"]["activeDeadlineSeconds"] = 600
     api.create(one)
     of_pod = api.path(one)
-    assert asks_for(api, of_pod, {"activeDeadlineSeconds": 300}) == ""
+    assert change_refusal(api, of_pod, {"activeDeadlineSeconds": 300}) == ""
     for longer in (301, None):
-        assert "activeDeadlineSeconds" in asks_for(api, of_pod, {"activeDeadlineSeconds": longer})
-    job = keeping("Job", namespace, activeDeadlineSeconds=600)
+        assert "activeDeadlineSeconds" in change_refusal(api, of_pod, {"activeDeadlineSeconds": longer})
+    job = controller_of("Job", namespace, activeDeadlineSeconds=600)
     api.create(job)
     for seconds in (900, 300, 1200):
-        assert asks_for(api, api.path(job), {"activeDeadlineSeconds": seconds}) == ""
+        assert change_refusal(api, api.path(job), {"activeDeadlineSeconds": seconds}) == ""
         assert api.get(api.path(job))["spec"]["activeDeadlineSeconds"] == seconds
 
 
@@ -166,10 +166,12 @@ def test_stateful_sets_and_deployments_cannot_have_a_deadline(
     kind: str, control_plane: ControlPlane, namespace: str
 ) -> None:
     """The reaper must stop these once nobody pays."""
-    made = keeping(kind, namespace)
+    made = controller_of(kind, namespace)
     control_plane.api.create(made)
     template = {"spec": {"activeDeadlineSeconds": 600}}
-    assert "activeDeadlineSeconds" in asks_for(control_plane.api, control_plane.api.path(made), {"template": template})
+    assert "activeDeadlineSeconds" in change_refusal(
+        control_plane.api, control_plane.api.path(made), {"template": template}
+    )
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])

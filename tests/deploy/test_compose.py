@@ -91,7 +91,7 @@ def test_services_start_the_same_commands_as_the_chart(services: dict[str, Any])
 
 
 def test_the_agent_follows_all_clusters(services: dict[str, Any]) -> None:
-    """The chart names each one's cluster; here nobody could start another by hand."""
+    """The chart starts one agent per cluster; compose starts one for all."""
     chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/full.yaml").read_text())
     agents = [item for item in chart if item and item["metadata"]["name"].startswith("gpubroker-agent-")]
     [*started, named] = next(each for each in agents if each["kind"] == "Deployment")["spec"]["template"]["spec"][

@@ -191,7 +191,7 @@ def test_a_fresh_start_never_empties_a_server_that_is_not_ours(
         installation(options(data, port, fresh=True)).__enter__()
 
 
-def belongings(folder: Path) -> None:
+def create_foreign_files(folder: Path) -> None:
     """Create foreign files in a folder, some in folders with our names."""
     for name in ("thesis.txt", "photos/one.jpg", "files/letter.txt", "postgres/PG_VERSION"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -204,7 +204,7 @@ def listed(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_foreign_data_folder_is_refused_and_left_unchanged(data: Path, port: int, fresh: bool) -> None:
-    belongings(data)
+    create_foreign_files(data)
     before = listed(data)
     with pytest.raises(StartupError, match=r"not empty and not gpubroker's.*(?s:.*)make run DATA=<folder>"):
         installation(options(data, port, fresh=fresh)).__enter__()

@@ -190,7 +190,7 @@ class Demo:
         raise RuntimeError("no lease is active")
 
     def show(self) -> None:
-        """Show what runs as an administrator sees it."""
+        """Print the running pods as kubectl shows them."""
         for name, plane in self.planes.items():
             file = self.processes.folder / "kubeconfig"
             file.write_text(json.dumps(plane.kubeconfig("admin", "system:masters")))

@@ -103,13 +103,13 @@ def test_a_stopped_lease_holds_and_costs_nothing_despite_faults(own_database: Ow
             stops = Transition.objects.filter(after=LeaseState.STOPPED).count()
             starts = Transition.objects.filter(before=LeaseState.STOPPED, after=LeaseState.QUEUED).count()
         assert min(stops, starts) > 0, sim.did  # else the seed shows nothing
-        _volumes_are_where_the_books_say()
-        _time_adds_up()
+        _check_volumes()
+        _check_durations()
         with staff_scope():
             assert [proof for proof in invariant_checks.check_invariants(now=sim.clock.at) if not proof.holds] == []
 
 
-def _volumes_are_where_the_books_say() -> None:
+def _check_volumes() -> None:
     """Check that every volume is ready or deleted, as requested."""
     with system_scope():
         states = dict(Volume.objects.values_list("id", "state"))
@@ -118,7 +118,7 @@ def _volumes_are_where_the_books_say() -> None:
     assert not {name for name in made if states[name] == "deleted"}
 
 
-def _time_adds_up() -> None:
+def _check_durations() -> None:
     """Check durations of leases, and quotas against the transitions."""
     with system_scope():
         leases = list(Lease.objects.select_related("offering", "project"))
