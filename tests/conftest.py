@@ -33,7 +33,7 @@ settings.load_profile("house")
 
 
 def needs() -> dict[str, tuple[bool, str]]:
-    """Tell, per folder, whether this machine can run it."""
+    """Return, per folder, whether this machine can run it."""
     return {
         "browser": (
             bool(shutil.which("chromium") or shutil.which("chromium-browser")),
@@ -57,7 +57,7 @@ def left_out() -> dict[str, str]:
 
 
 def speaks_to_a_cluster(item: pytest.Item) -> bool:
-    """Tell whether a test needs a control plane."""
+    """Return whether a test needs a control plane."""
     if CLUSTERS & set(getattr(item, "fixturenames", ())):
         return True
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -133,7 +133,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_database_unasked(request: pytest.FixtureRequest) -> None:
-    """Refuse the database to tests that did not ask for one."""
+    """Refuse database access to tests without a database fixture."""
     if request.config.pluginmanager.has_plugin("django"):
         request.getfixturevalue("django_db_blocker").block()
 
@@ -164,7 +164,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print what was left out and how to add it."""
+    """Print skipped tests and how to enable them."""
     if any(outcomes.folder().iterdir()):
         for line in outcomes.table():
             terminalreporter.write_line(line)

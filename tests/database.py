@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class OwnDatabase:
-    """A test's own database: commits are real, threads and processes may come in."""
+    """A test's own database, with real commits, for threads and processes."""
 
     name: str
     server: Server

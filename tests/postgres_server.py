@@ -83,7 +83,7 @@ def exclusive() -> Iterator[None]:
 
 
 def running() -> RunningServer | None:
-    """Return the server that runs; None when it has ended, however it ended."""
+    """Return the running server, or None."""
     try:
         found = RunningServer(**json.loads((folder() / "server.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -128,7 +128,7 @@ def cluster() -> PostgresCluster:
 
 @cache
 def server() -> Server:
-    """Return the server to use: DATABASE_URL when a person named one, else the embedded one."""
+    """Return the server of DATABASE_URL if set, else the embedded one."""
     return Server(given_server() or cluster().url())
 
 
@@ -159,7 +159,7 @@ def start() -> None:
 
 
 def leave() -> None:
-    """Let the server end once nobody else uses it."""
+    """End this session's use of the server."""
     if not given_server():
         (folder() / "sessions" / session.name()).unlink(missing_ok=True)
 

@@ -53,13 +53,13 @@ def speed_up(places: list[Path]) -> list[str]:
 
 
 def holds_browser(place: Path) -> bool:
-    """Tell whether a folder has tests that open a browser."""
+    """Return whether a folder has browser tests."""
     browser = CHECKOUT / "tests/browser"
     return browser == place or place in browser.parents or browser in place.parents
 
 
 def deep(only: Sequence[str]) -> list[str]:
-    """Choose the deep tests by what was asked for and DEEP."""
+    """Choose the deep tests by the selection and DEEP."""
     by_name = any("::" in name or name in markers() for name in only)
     usual = ("all" if by_name else "none") if only else "commit"
     return [f"--deep={os.environ.get(DEEP) or usual}"]
@@ -89,7 +89,7 @@ def run(*arguments: str, **env: str) -> int:
 
 
 def parts(measure: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
-    """Name the runs of the whole suite, and what pytest is told in each."""
+    """Return the runs of the whole suite with their pytest arguments."""
     # By file: each has a server and a browser of its own. And apart from the rest, because Playwright keeps an event
     # loop in its thread, which Django would refuse for every later test there.
     yield "the browser tests", ["tests/browser", *workers(by_file=True)]
@@ -113,7 +113,7 @@ def everything(*arguments: str, measure: Sequence[str]) -> int:
 
 
 def main(only: Sequence[str]) -> int:
-    """Run a part as asked, or everything."""
+    """Run the selected tests, or all."""
     if only == ["all"]:
         return everything("--deep=all", measure=REQUIRE_COVERAGE)
     if only:

@@ -128,7 +128,7 @@ class TestServer:
 
 
 def belongs_to(database: str, sessions: set[str]) -> bool:
-    """Tell whether a database is of one of these sessions."""
+    """Return whether a database belongs to one of these sessions."""
     return any(database.startswith(f"gpubroker_test_{name}_") for name in sessions)
 
 
@@ -152,7 +152,7 @@ def keep(cluster: Path, kept: Path) -> None:
 
 
 def main() -> int:
-    """Serve until nobody needs it, or somebody ends it."""
+    """Serve until no session needs the server, or it is stopped."""
     server = TestServer()
     try:
         server.start()

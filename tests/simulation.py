@@ -92,7 +92,7 @@ def soft_offering(profile: str = "quarter", *, isolation: str = "soft", model: s
 
 @dataclass(frozen=True)
 class TenantContext:
-    """A tenant with its root project and somebody who acts in it."""
+    """A tenant with its root project and an acting user."""
 
     tenant: Tenant
     project: Project
@@ -208,7 +208,7 @@ class Simulation:
     def request_lease(
         self, owner: TenantContext, what: Offering, *, project: Project | None = None, **wanted: Any
     ) -> Lease:
-        """Ask for a lease, and leave it in the queue."""
+        """Request a lease, and leave it in the queue."""
         values = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
         with tenant_scope(owner.tenant.pk):
             return request_lease(
@@ -265,7 +265,7 @@ class Simulation:
 
 
 def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
-    """Do what a worker does with a hint."""
+    """Run the task of a message, as a worker does."""
     if task == "broker.reconcile_lease":
         lease_reconciler.reconcile_lease(subject, tenant_id, now=now)
     elif task == "broker.free_abandoned_placements":
@@ -328,7 +328,7 @@ def state_path(lease: Lease) -> str:
 
 
 def held_allocations(lease: Lease) -> list[Allocation]:
-    """Return the places a lease holds now."""
+    """Return the current allocations of a lease."""
     with tenant_scope(lease.tenant_id):
         return list(
             Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).order_by("gpu", "placement")

@@ -48,7 +48,7 @@ def note(stats: Mapping[str, Iterable[Any]], left_out: Iterable[str]) -> bool:
 
 
 def slowest(stats: Mapping[str, Iterable[Any]]) -> list[tuple[float, str]]:
-    """Return what took longest, a test's own part and its fixtures apart."""
+    """Return the slowest phases of tests, with fixtures counted separately."""
     reports = {id(each): each for kind in stats.values() for each in kind if hasattr(each, "duration")}
     took = [(round(each.duration, 2), f"{each.when:8} {each.nodeid}") for each in reports.values()]
     return heapq.nlargest(SLOWEST, took)

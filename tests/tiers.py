@@ -22,7 +22,7 @@ SLOW = ("browser", "cluster", "deep", "chaos")
 
 
 def sort(items: Iterable[pytest.Item]) -> None:
-    """Mark what is fast, and as deep what is chaos."""
+    """Mark unmarked tests as fast, and chaos tests as deep."""
     for item in items:
         if item.get_closest_marker("chaos"):
             item.add_marker("deep")
@@ -58,7 +58,7 @@ def slice_of_commit() -> int:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git says; nothing without git, a repository or a commit."""
+    """Return the output of git; empty without git, repository or commit."""
     try:
         done = subprocess.run(["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True)
     except OSError:

@@ -75,31 +75,31 @@ def _cell(tests: Iterable[str]) -> str:
 RETRIED = f"{TROUBLES}::test_a_transient_refusal_at_start_is_retried"
 GOING = f"{TROUBLES}::test_a_transient_refusal_at_release_is_retried"
 DENIED = f"{TROUBLES}::test_revoked_cluster_rights_end_no_lease"
-DEAD = f"{KILLED}::test_a_control_plane_that_is_killed_loses_nothing"
+DEAD = f"{KILLED}::test_a_killed_and_restarted_control_plane_loses_no_lease"
 LONG_SILENCE = f"{TROUBLES}::test_a_long_outage_sets_and_clears_the_condition"
-NAMED_TIME = f"{ON_THE_WAY}::test_a_server_that_wants_more_time_than_we_have_names_it"
+NAMED_TIME = f"{ON_THE_WAY}::test_a_retry_delay_above_the_timeout_is_passed_on_to_the_caller"
 PUSHED = f"{LOSSES}::test_an_evicted_pod_ends_its_lease_as_device_lost"
 
 FAULTS: dict[str, Fault] = {
     "409 on apply": shared_tests(
         f"{RETRIED}[409 on apply]",
-        real=f"{ON_THE_WAY}::test_a_conflict_while_it_is_made_is_looked_at_again",
+        real=f"{ON_THE_WAY}::test_a_conflict_at_creation_is_retried",
         why="Only the real server shows what somebody else wrote meanwhile.",
     ),
     "409 on delete precondition": shared_tests(
         f"{GOING}[409 on delete]",
         simulated=f"{TRANSPORT}::test_a_delete_names_the_uid_and_waits_for_dependents",
-        real=f"{KILLED}::test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor",
+        real=f"{KILLED}::test_a_delete_with_an_outdated_uid_keeps_the_new_object",
         why="Only a real server has uids; what a delete names is tried on a scripted one.",
     ),
     "403 quota": shared_tests(
-        f"{TROUBLES}::test_a_clusters_own_quota_lets_wait_until_there_is_room",
-        real=f"{KILLED}::test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such",
+        f"{TROUBLES}::test_a_lease_refused_by_the_clusters_quota_waits_until_there_is_room",
+        real=f"{KILLED}::test_an_exhausted_resource_quota_is_named_in_the_progress_text",
         why="The words of a real ResourceQuota are the real server's.",
     ),
     "422": shared_tests(
-        f"{TROUBLES}::test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message",
-        real=f"{ON_THE_WAY}::test_an_object_that_the_server_calls_invalid_is_refused_with_its_message",
+        f"{TROUBLES}::test_a_spec_refused_by_the_cluster_ends_its_lease_with_the_message",
+        real=f"{ON_THE_WAY}::test_an_object_refused_by_the_server_is_reported_with_the_message",
         why="Its words are the real server's.",
     ),
     "429 with Retry-After": shared_tests(
@@ -116,13 +116,13 @@ FAULTS: dict[str, Fault] = {
     ),
     "410 in the stream": separate_tests(
         f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
-        f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_again_and_once",
+        f"{ON_THE_WAY}::test_a_watch_with_410_gone_is_listed_again_exactly_once",
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
     "silent stall": shared_tests(
         f"{TROUBLES}::test_a_short_outage_sets_no_condition",
         simulated=f"{REFLECTOR}::test_a_broken_stream_is_resumed_without_a_list",
-        real=f"{ON_THE_WAY}::test_a_watch_that_stalls_is_given_up_and_misses_nothing",
+        real=f"{ON_THE_WAY}::test_a_stalled_watch_is_replaced_and_misses_no_event",
         why="The simulated fleet has no stream; who reads streams is tried on a scripted server as well.",
     ),
     "API server killed": shared_tests(
@@ -136,84 +136,84 @@ FAULTS: dict[str, Fault] = {
         why="The simulated fleet has no etcd to stop: to the product that is silence.",
     ),
     "restored from an old backup": shared_tests(
-        f"{TROUBLES}::test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed",
+        f"{TROUBLES}::test_a_frozen_cluster_changes_no_lease_until_it_is_unfrozen",
         simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
         real=(
-            f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
-            f"{KILLED}::test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot",
+            f"{NEIGHBOURS}::test_a_cluster_with_an_older_resource_version_raises_cluster_unreachable",
+            f"{KILLED}::test_a_control_plane_restored_from_a_backup_ends_no_lease",
         ),
         why="Only a real cluster has versions that fall back; that this is noticed is tried on lists by hand.",
     ),
     "empty list by mistake": shared_tests(
-        f"{LOSSES}::test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool",
-        f"{TROUBLES}::test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease",
+        f"{LOSSES}::test_an_empty_inventory_is_ignored",
+        f"{TROUBLES}::test_one_empty_observation_of_a_cluster_ends_no_lease",
         f"{TROUBLES}::test_many_missing_leases_end_only_when_confirmed_and_when_last_seen",
-        real=f"{ON_THE_WAY}::test_a_list_that_is_empty_by_mistake_ends_no_lease",
+        real=f"{ON_THE_WAY}::test_a_wrongly_empty_list_ends_no_lease",
         why="The agent's lists exist only in a real cluster.",
     ),
     "token revoked": shared_tests(
         f"{DENIED}[401]",
         simulated=f"{TRANSPORT}::test_a_token_that_stays_bad_is_denied",
-        real=f"{KILLED}::test_a_token_that_was_revoked_says_nothing_either",
+        real=f"{KILLED}::test_calls_with_a_revoked_token_raise_cluster_unreachable",
         why="Tokens are the real server's; what a call does with a bad one is tried on a scripted server.",
     ),
     "permission lost": shared_tests(
         f"{DENIED}[403]",
         simulated=f"{REFLECTOR}::test_a_forbidden_list_does_not_report_objects_as_deleted",
-        real=f"{KILLED}::test_rights_that_were_lost_say_nothing_about_what_is_there",
+        real=f"{KILLED}::test_calls_without_rights_raise_cluster_unreachable",
         why="Rights are the real server's; what a watch does without is tried on a scripted server.",
     ),
     "worker or agent killed between any two calls": shared_tests(
-        f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
-        f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody",
+        f"{TROUBLES}::test_the_lease_of_a_killed_worker_is_started_by_the_next_worker",
+        f"{MOVES}::test_a_relocation_completes_although_the_worker_dies_around_every_step",
         real=(
-            f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
-            "tests/cluster/test_agent.py::test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next",
+            f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_duplicates_and_leaks_no_pod",
+            "tests/cluster/test_agent.py::test_an_agent_killed_at_any_write_is_replaced_without_lost_or_duplicate_pods",
         ),
         why="On the simulated fleet a step is one call, and nobody follows it; on a real one a worker is killed before"
         " and after each call, and an agent before and after all that it writes.",
     ),
     "pod evicted": shared_tests(
-        f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"
+        f"{LOSSES}::test_an_evicted_pod_is_replaced_and_its_lease_stays_active", f"{PUSHED}[Evicted]"
     ),
     "preempted": shared_tests(f"{PUSHED}[PreemptionByScheduler]"),
     "OOMKilled": shared_tests(
-        f"{PROGRAMS}::test_a_batch_that_ends_badly_says_how[takes too much memory]",
-        f"{PROGRAMS}::test_a_session_whose_program_ends_is_started_again_and_stays[takes too much memory]",
+        f"{PROGRAMS}::test_a_failed_batch_job_ends_its_lease_with_the_reason[takes too much memory]",
+        f"{PROGRAMS}::test_an_interactive_lease_restarts_its_program_and_stays_active[takes too much memory]",
     ),
-    "image that never pulls": shared_tests(f"{LOSSES}::test_an_image_that_is_never_pulled_ends_its_lease_unpaid"),
+    "image that never pulls": shared_tests(f"{LOSSES}::test_a_lease_whose_image_cannot_be_pulled_ends_free_of_charge"),
     "node lost and back": shared_tests(
-        f"{LOSSES}::test_a_node_lost_for_a_moment_costs_nobody_a_lease",
-        f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
-        f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
-        f"{MOVES}::test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was",
+        f"{LOSSES}::test_a_briefly_lost_node_sets_a_condition_and_ends_no_lease",
+        f"{LOSSES}::test_a_recovered_node_takes_leases_again",
+        f"{LOSSES}::test_a_cordoned_node_that_reboots_stays_cordoned",
+        f"{MOVES}::test_a_relocation_to_a_lost_node_returns_the_lease_to_its_old_gpu",
         simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
-        real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
+        real="tests/cluster/test_agent.py::test_a_powered_off_node_is_lost_and_becomes_ready_again",
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),
     "finalizer stuck": shared_tests(
-        f"{LOSSES}::test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone",
+        f"{LOSSES}::test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_deleted",
         f"{LOSSES}::test_a_lease_deleted_unobserved_is_charged_until_its_deletion",
-        real=f"{KILLED}::test_a_pod_held_by_a_foreign_finalizer_keeps_its_slots_and_names_it",
+        real=f"{KILLED}::test_a_pod_held_by_a_foreign_finalizer_stays_pending_and_names_it",
         why="Only real objects have finalizers; the fleet's pods are held up in another way.",
     ),
     "namespace deleted by hand": shared_tests(
-        f"{LOSSES}::test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again"
+        f"{LOSSES}::test_a_manually_deleted_namespace_ends_its_leases_and_is_created_again"
     ),
     "a foreign object with our name": shared_tests(
-        f"{LOSSES}::test_a_foreign_object_with_our_name_is_left_alone_and_the_lease_refused"
+        f"{LOSSES}::test_a_foreign_object_with_a_leases_name_is_kept_and_the_lease_refused"
     ),
     "tenant edits our object": shared_tests(
         f"{LOSSES}::test_a_manually_edited_object_is_repaired_and_its_lease_stays_active",
         f"{LOSSES}::test_manually_deleted_objects_end_their_lease",
     ),
     "device plugin reports fewer devices": shared_tests(
-        f"{LOSSES}::test_a_node_that_reports_fewer_gpus_is_sold_no_further",
+        f"{LOSSES}::test_a_node_that_reports_fewer_gpus_takes_no_further_leases",
         real=f"{ON_THE_WAY}::test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost",
         why="How a shortage is told to the scheduler exists only there.",
     ),
     "MIG change that wedges": shared_tests(
-        f"{CUTTING}::test_a_wedge_is_healed_by_another_name_and_back",
+        f"{CUTTING}::test_a_hanging_layout_change_recovers_by_an_alias_and_back",
         simulated=f"{SERVICES}/repartition/test_repartition_node.py::test_a_hanging_mig_manager_is_recovered_within_twelve_minutes",
         why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),

@@ -1,4 +1,4 @@
-"""The table of who may reach which address; an unlisted URL fails the suite.
+"""Access table: which visitors may request which address.
 
 To add an address, write one line in ROWS: its route exactly as `urls.py` composes it, and what it is.
 
@@ -91,7 +91,7 @@ Part = Methods | frozenset[str] | None
 
 @dataclass(frozen=True)
 class Row:
-    """What one address is, and whom each of its methods lets in."""
+    """One address, and the visitors that each of its methods allows."""
 
     kind: str
     methods: Methods = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Row:
     part: Part = SAME
 
     def project_only_roles(self, method: str) -> frozenset[str]:
-        """Return the roles that are let in when they are held on one project only."""
+        """Return the roles that have access when held on one project only."""
         found = self.methods if self.part is SAME else self.part
         return found[method] if isinstance(found, dict) else found
 
@@ -157,7 +157,7 @@ def in_its_tenant(make: Thing) -> Thing:
 
 
 def below(world: TenantWithOwner, project: Project) -> TenantWithOwner:
-    """Return the test data of one project: what is created from it belongs to it."""
+    """Return the test data of one project."""
     return replace(world, root=project)
 
 
@@ -479,7 +479,7 @@ def a_minimum(world: TenantWithOwner) -> str:
 
 
 def a_campaign(world: TenantWithOwner) -> str:
-    """A code that anybody may redeem."""
+    """A discount code that every tenant can redeem."""
     made = {"name": "Matrix", "percent_bp": 100, "since": current_time() - timedelta(days=1), "created_by": "x"}
     return str(Campaign.objects.get_or_create(code="MATRIX-1", defaults=made | {"created_at": current_time()})[0].pk)
 

@@ -32,7 +32,7 @@ def a_lease(tenant_id: str, number: int) -> str:
 
 
 def a_volume(tenant_id: str, number: int) -> str:
-    """Keep a volume, for a step of it."""
+    """Store a volume, for its transition."""
     volume = sample(apps.get_model("broker.Volume"), tenant_id, number=number)
     volume.save(force_insert=True)
     return str(volume.pk)
@@ -47,7 +47,7 @@ def a_final_invoice(tenant_id: str, number: int) -> str:
 
 
 def an_issued_invoice(tenant_id: str, number: int) -> str:
-    """Keep an invoice that became final, for a paper of it."""
+    """Store a final invoice, for its document."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
     invoice.__dict__.update(status="finalized", finalized_at=AT)
     invoice.save(force_insert=True)
@@ -55,7 +55,7 @@ def an_issued_invoice(tenant_id: str, number: int) -> str:
 
 
 def a_succeeded_payment(tenant_id: str, number: int) -> str:
-    """Keep a payment that took something, for a refund of it."""
+    """Store a succeeded payment, for its refund."""
     payment = sample(apps.get_model("billing.Payment"), tenant_id, number=number)
     payment.save(force_insert=True)
     rows = type(payment)._default_manager.filter(pk=payment.pk)
@@ -64,7 +64,7 @@ def a_succeeded_payment(tenant_id: str, number: int) -> str:
 
 
 def a_draft(tenant_id: str, number: int) -> str:
-    """Keep an invoice that something may be drawn for."""
+    """Store a draft invoice."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
     invoice.__dict__.update(total=1)
     invoice.save(force_insert=True)
@@ -72,14 +72,14 @@ def a_draft(tenant_id: str, number: int) -> str:
 
 
 def a_hold(tenant_id: str, number: int) -> str:
-    """Keep a hold, for a part of it."""
+    """Store a hold, for its parts."""
     hold = sample(apps.get_model("billing.Hold"), tenant_id, number=number)
     hold.save(force_insert=True)
     return str(hold.pk)
 
 
 def a_month_of_a_budget(tenant_id: str, number: int) -> int:
-    """Keep a month, for what is held of it."""
+    """Store a budget month, for its holds."""
     month = sample(apps.get_model("billing.BudgetMonth"), tenant_id, number=number)
     month.save(force_insert=True)
     return int(month.pk)
@@ -114,20 +114,20 @@ def a_credited_invoice(tenant_id: str, number: int) -> str:
 
 
 def a_credit_note(tenant_id: str, number: int) -> str:
-    """Keep a note, for a line of it."""
+    """Store a credit note, for its lines."""
     note = sample(apps.get_model("billing.CreditNote"), tenant_id, number=number)
     note.save(force_insert=True)
     return str(note.pk)
 
 
 def the_line_of_it(tenant_id: str, number: int) -> int:
-    """Return the line of the invoice whose note was kept last."""
+    """Return the line of the invoice with the last credit note."""
     note = apps.get_model("billing.CreditNote")._default_manager.latest("pk")
     return int(note.invoice.lines.get().pk)
 
 
 def a_grant(tenant_id: str, number: int) -> str:
-    """Keep a grant in a currency called x."""
+    """Store a grant in a currency called x."""
     grant = sample(apps.get_model("billing.Grant"), tenant_id, number=number)
     grant.save(force_insert=True)
     return str(grant.pk)
@@ -141,7 +141,7 @@ def a_grant_that_ended(tenant_id: str, number: int) -> str:
 
 
 def a_draft_with_a_line(tenant_id: str, number: int) -> str:
-    """Keep an invoice of a currency called x that a grant may pay for."""
+    """Store a draft invoice in a currency called x, for a grant."""
     invoice = a_draft(tenant_id, number)
     line = sample(apps.get_model("billing.InvoiceLine"), tenant_id, number=number)
     line.__dict__.update(invoice_id=invoice)
@@ -154,7 +154,7 @@ def the_line_of_the_draft(tenant_id: str, number: int) -> int:
 
 
 def a_note_to_a_grant(tenant_id: str, number: int) -> str:
-    """Keep a note of what a grant had paid."""
+    """Store a credit note on an amount paid by a grant."""
     draw = sample(apps.get_model("billing.GrantDraw"), tenant_id, number=number)
     draw.save(force_insert=True)
     apps.get_model("billing.Invoice")._default_manager.filter(pk=draw.invoice_id).update(
@@ -201,7 +201,7 @@ def an_account(kind: str) -> Any:
 
 
 def a_card(tenant_id: str, number: int) -> int:
-    """Keep a rate card of the tenant, for a price on it."""
+    """Store a rate card of the tenant, for its prices."""
     card = sample(apps.get_model("billing.RateCard"), tenant_id, number=number)
     card.__dict__.update(name=f"{number} {tenant_id}"[:60])
     card.save(force_insert=True)
@@ -209,7 +209,7 @@ def a_card(tenant_id: str, number: int) -> int:
 
 
 def a_price(tenant_id: str, number: int) -> int:
-    """Keep the price of something that is not there, for a quote of it."""
+    """Store the price of a missing offering, for its quote."""
     version = sample(apps.get_model("billing.PriceVersion"), tenant_id, number=number)
     version.save(force_insert=True)
     return int(version.pk)
@@ -298,14 +298,14 @@ def tenant_models() -> list[type[models.Model]]:
 
 
 def column_of(model: type[models.Model]) -> str:
-    """Return the column that says whose a row is, or nothing."""
+    """Return the tenant column of a model, if any."""
     if model is Tenant:
         return "id"
     return next((f.column for f in model._meta.concrete_fields if f.column == "tenant_id"), "")
 
 
 def value(field: Any) -> Any:
-    """Guess a value that this field takes."""
+    """Return a valid value of a field."""
     if field.null:
         return None
     if field.has_default():

@@ -22,14 +22,14 @@ MOMENT = re.compile(r"datetime=\"([^\"]+)\"")
 
 @dataclass(frozen=True)
 class Line:
-    """One row: what names it, the surest first."""
+    """One row with its identifiers, the most specific first."""
 
     ids: tuple[str, ...]
     moments: tuple[str, ...]
     words: tuple[str, ...]  # the text nodes of its cells, in order
 
     def is_in(self, known: frozenset[str]) -> bool:
-        """Tell whether an object is this row: by id, moments or name."""
+        """Return whether an object is this row, by id, times or name."""
         if self.ids and self.ids[0] in known:
             return True
         name = self.words[0] if self.words else ""
@@ -71,13 +71,13 @@ def tables(page: str) -> list[Table]:
 
 
 def addresses(page: str) -> list[str]:
-    """Return the addresses of the calls in a page's drawers that only read."""
+    """Return the URLs of the read calls in a page's drawers."""
     calls = [html.unescape(text) for text in CALL.findall(page)]
     return [found[1] for call in calls if "-X " not in call and (found := ADDRESS.search(call))]
 
 
 def whole(text: str) -> str:
-    """Write a moment one way, whatever its zone; other text stays as it is."""
+    """Normalise the time zone of a timestamp; return other text unchanged."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -107,6 +107,6 @@ def said(answer: Any) -> Iterator[str]:
 
 
 def missing(table: Table, answer: Any) -> list[Line]:
-    """Return the rows that an answer does not hold."""
+    """Return the rows that are missing in a response."""
     known = [thing for thing in things(answer) if thing]
     return [line for line in table.lines if not any(line.is_in(thing) for thing in known)]

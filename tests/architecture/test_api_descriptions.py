@@ -23,7 +23,7 @@ def promised(described: Any, route: str) -> Any:
 
 @pytest.mark.parametrize(("kind", "visitor"), [("api", "owner"), ("shared", "owner"), ("fleet", "staff")])
 @pytest.mark.deep
-def test_every_get_answers_in_the_shape_that_is_described(settings: Any, kind: str, visitor: str) -> None:
+def test_every_get_response_matches_its_described_schema(settings: Any, kind: str, visitor: str) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     who, described, wrong = Visitors(), json.loads(openapi_document()), {}
     looked = [(route, row) for route, row in rows(kind) if "GET" in row.methods]

@@ -33,10 +33,10 @@ EXAMPLES = sorted(
 )
 
 
-def test_pages_show_examples() -> None:
+def test_more_than_60_examples_are_found() -> None:
     assert len(EXAMPLES) > 60
 
 
 @pytest.mark.parametrize(("file", "path"), EXAMPLES)
-def test_an_example_request_goes_to_an_address_that_exists(file: str, path: str) -> None:
+def test_the_path_of_an_example_request_exists(file: str, path: str) -> None:
     assert resolve("/api/v1/" + re.sub(r"\{[^}]*\}", "x", path))

@@ -43,7 +43,7 @@ SELECT grantee || ' may ' || privilege_type || ' ' || table_name FROM informatio
 """
 
 
-def test_the_product_has_no_right_to_change_them_and_triggers_stop_whoever_has(
+def test_append_only_tables_reject_changes_by_rights_and_by_triggers(
     own_database: OwnDatabase,
 ) -> None:
     with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
@@ -55,7 +55,7 @@ def test_the_product_has_no_right_to_change_them_and_triggers_stop_whoever_has(
                 owner.execute(f"TRUNCATE {table} CASCADE")
 
 
-def test_not_even_the_owner_rewrites_the_audit_log(own_database: OwnDatabase) -> None:
+def test_the_owner_role_cannot_change_the_audit_log(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
         owner.execute("SELECT set_config('app.tenant', 'ten_x', false)")
         owner.execute(

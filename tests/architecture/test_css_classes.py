@@ -102,7 +102,7 @@ def test_every_kind_of_a_notice_is_styled() -> None:
     assert {"danger", "warning"} <= kinds <= styled
 
 
-def test_class_names_are_words() -> None:
+def test_class_names_have_at_least_four_letters() -> None:
     assert [name for name in sorted(defined() - SHORT_WORDS) if len(name) < 4] == []
     assert defined() >= SHORT_WORDS
 
@@ -112,7 +112,7 @@ def test_no_class_is_both_hook_and_styled() -> None:
     assert defined().isdisjoint(SCRIPT_HOOKS)
 
 
-def test_a_page_has_at_most_one_style_sheet_and_one_script_of_its_own() -> None:
+def test_a_template_links_at_most_one_own_style_sheet_and_script() -> None:
     shared = {link for rel in FRAMES for link in LINK.findall(templates()[rel])}
     for rel, text in templates().items():
         own = [link for link in LINK.findall(text) if link not in shared]

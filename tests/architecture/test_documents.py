@@ -20,7 +20,7 @@ def tracked(pattern: str) -> list[str]:
 
 
 def links(file: str) -> Iterator[Path]:
-    """Yield where a document leads within the repository."""
+    """Yield the link targets of a document within the repository."""
     for link in LINK.findall(FENCED.sub("", (ROOT / file).read_text())):
         if "://" not in link and not link.startswith("#"):
             yield (ROOT / file).parent / link.partition("#")[0]
@@ -33,11 +33,11 @@ def test_the_first_documents_and_the_licence_exist() -> None:
 
 
 @pytest.mark.parametrize("file", tracked("*.md"))
-def test_every_link_leads_somewhere(file: str) -> None:
+def test_every_link_target_exists(file: str) -> None:
     assert [str(place) for place in links(file) if not place.exists()] == []
 
 
-def test_every_command_that_a_document_names_is_in_the_menu() -> None:
+def test_every_make_target_in_a_document_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     texts = [(ROOT / file).read_text() for file in tracked("*.md") if file != "CHANGELOG.md"]  # tells old names
     typed = "\n".join(block for text in texts for block in FENCED.findall(text))
@@ -47,7 +47,7 @@ def test_every_command_that_a_document_names_is_in_the_menu() -> None:
     assert named <= targets
 
 
-def test_ci_builds_a_cluster_then_checks_and_tests_as_the_readme_says() -> None:
+def test_ci_runs_the_documented_make_targets_in_order() -> None:
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert [line.split()[:2] for line in lines if re.match(r"make\b", line)] == [
         ["make", "controlplane"],

@@ -1,4 +1,4 @@
-"""House rules that a machine can check."""
+"""House rules of the code."""
 
 import ast
 import re
@@ -68,7 +68,7 @@ def test_the_web_process_loads_no_cluster_and_no_science() -> None:
 
 
 def test_only_authentication_of_the_official_client_is_used() -> None:
-    """Its typed models cost two hundred times what decoding costs."""
+    """The typed models of the client are 200 times slower than decoding."""
     found = [node for _, tree in trees(*FLOORS) for node in ast.walk(tree)]
     taken = {
         f"{node.module}.{name.name}" for node in found if isinstance(node, ast.ImportFrom) for name in node.names
@@ -81,16 +81,16 @@ def test_only_authentication_of_the_official_client_is_used() -> None:
     }
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_banned_generic_name() -> None:
     assert [p for p in sources(*FLOORS) if p.stem in BANNED_NAMES or p.parent.name in BANNED_NAMES] == []
 
 
-def test_nothing_listens_to_signals() -> None:
+def test_no_code_uses_django_signals() -> None:
     pattern = re.compile(r"@receiver\b|\.connect\(|django\.dispatch|post_save|pre_save")
     assert [p for p in sources("web", "billing", "broker", "tenants", "ports") if pattern.search(p.read_text())] == []
 
 
-def test_no_init_file_holds_code_that_would_be_dragged_in() -> None:
+def test_init_files_contain_no_code() -> None:
     allowed = {"models", "config"}
     full = [p for p in sources(*FLOORS) if p.name == "__init__.py" and has_code(p)]
     assert [p for p in full if p.parent.name not in allowed] == []
@@ -131,7 +131,7 @@ def test_services_take_now_as_a_parameter() -> None:
 
 
 def _moves_a_lease(node: ast.AST) -> bool:
-    """Tell whether a call writes a lease's state without a transition."""
+    """Return whether a call writes a lease's state without a transition."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     reported = {keyword.arg for keyword in node.keywords}
@@ -143,7 +143,7 @@ def _moves_a_lease(node: ast.AST) -> bool:
     )
 
 
-def test_no_lease_changes_its_state_past_the_ledger() -> None:
+def test_lease_states_are_written_only_with_a_transition() -> None:
     written = re.compile(r"INSERT INTO broker_(transition|lease)\b|UPDATE broker_lease\b[^;]*?\bstate = ")
     statements = [each for folder in FLOORS for each in (ROOT / folder / "sql").rglob("*.sql")]
     found = [path for path in (*sources(*FLOORS), *statements) if written.search(path.read_text())]
@@ -156,7 +156,7 @@ def test_no_lease_changes_its_state_past_the_ledger() -> None:
     ] == []
 
 
-def test_the_domain_is_plain_python() -> None:
+def test_the_domain_layer_imports_no_framework() -> None:
     for path, tree in trees("billing/domain", "broker/domain", "tenants/domain"):
         for node in ast.walk(tree):
             module = node.module if isinstance(node, ast.ImportFrom) else None
@@ -185,7 +185,7 @@ def lines_of_code(path: Path) -> int:
 
 
 @pytest.mark.django_db
-def test_every_view_of_the_api_names_actions_that_some_role_has() -> None:
+def test_every_api_view_names_existing_actions() -> None:
     from django.urls import URLResolver, get_resolver
 
     from tenants.domain.roles import ACTIONS

@@ -16,7 +16,7 @@ ASKS_ONLY = {"api/v1/quotes"}  # a dry run by its nature: nothing is kept, so no
 
 
 def posts(patterns: Any = None, prefix: str = "") -> dict[str, Any]:
-    """Return what answers a POST under the API, by route."""
+    """Return the views of POST requests of the API, by route."""
     found: dict[str, Any] = {}
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         route = prefix + str(pattern.pattern)
@@ -29,22 +29,22 @@ def posts(patterns: Any = None, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def test_the_walk_finds_every_post_of_the_table() -> None:
+def test_every_post_of_the_access_table_is_found() -> None:
     assert set(posts()) == {
         route for route, row in ROWS.items() if route.startswith("api/v1/") and "POST" in row.methods
     }
 
 
-def test_every_post_that_changes_something_needs_a_key() -> None:
+def test_every_changing_post_requires_a_key() -> None:
     bare = {route for route, view in posts().items() if not getattr(view, "needs_key", False)}
     assert bare == ASKS_ONLY, "put @idempotent() on these, or say why they change nothing"
 
 
-def test_only_what_stores_nothing_goes_without() -> None:
+def test_posts_without_a_key_store_nothing() -> None:
     assert {route for route in ASKS_ONLY if ROWS[route].stores} == set()
 
 
-def test_the_description_asks_for_the_key_wherever_it_is_needed() -> None:
+def test_the_api_description_requires_the_key_exactly_where_needed() -> None:
     asks = {
         address
         for address, item in json.loads(openapi_document())["paths"].items()
@@ -56,7 +56,7 @@ def test_the_description_asks_for_the_key_wherever_it_is_needed() -> None:
 
 
 @pytest.mark.django_db
-def test_without_a_key_nothing_is_done() -> None:
+def test_a_post_without_a_required_key_is_refused() -> None:
     api = ApiClient(tenant_setup.create_tenant_with_owner("Delta").token())
     for route in set(posts()) - ASKS_ONLY:
         answer: Any = api.send("POST", routes.address(route, "x"), {}, Idempotency_Key="")

@@ -30,14 +30,14 @@ from tests.tiers import by_fifths
 pytestmark = pytest.mark.django_db
 
 
-def test_every_address_is_in_the_table_and_nothing_else() -> None:
+def test_the_access_table_lists_exactly_the_existing_addresses() -> None:
     found = set(routes.walk())
     assert found - set(ROWS) == set(), "add these to tests/architecture/matrix.py"
     assert set(ROWS) - found == set(), "these are gone: take them out of matrix.py"
 
 
-def let_in(row: Row, visitor: str, method: str) -> bool:
-    """Say whether the table lets this visitor in with an id of their own."""
+def is_allowed(row: Row, visitor: str, method: str) -> bool:
+    """Return whether the table allows this visitor with its own id."""
     roles = row.methods[method]
     if visitor in ("owner", "foreign owner"):
         return "owner" in roles
@@ -76,7 +76,7 @@ def test_the_api_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> Non
     for route, row in rows("api", fifth=fifth):
         for method in row.methods:
             for visitor in API_VISITORS:
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 if not row.thing:
                     response = VisitorRequest(who, row, visitor, method, routes.address(route))
                     judge(response, seen=True, allowed=allowed)
@@ -110,7 +110,7 @@ def test_shared_resources_are_the_same_for_every_tenant(who: Visitors) -> None:
         own, _ = who.thing(row, route)
         for method in row.methods:
             for visitor in API_VISITORS:
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 judge(
                     VisitorRequest(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
                 )
@@ -120,7 +120,7 @@ def test_shared_resources_are_the_same_for_every_tenant(who: Visitors) -> None:
 
 
 @by_fifths
-def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> None:
+def test_fleet_addresses_are_accessible_to_operators_only(who: Visitors, fifth: int) -> None:
     for route, row in rows("fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
@@ -147,7 +147,7 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> Non
 
 
 @pytest.mark.deep
-def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
+def test_fleet_addresses_require_a_second_factor_if_configured(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("fleet"):
         for method in row.methods:
@@ -167,7 +167,7 @@ def test_the_portal_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> 
                     visitor_is_nobody = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
                     visitor_is_nobody.expect(visitor_is_nobody.status == 302, why="staff belong to no tenant")
                     continue
-                allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
+                allowed = visitor in ("anonymous", "removed member") or is_allowed(row, visitor, method)
                 if row.thing:
                     each_id(who, route, row, visitor, method, allowed)
                 else:
@@ -206,7 +206,7 @@ def test_operators_pages_exist_for_operators_only(who: Visitors, fifth: int) -> 
 
 
 @pytest.mark.deep
-def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors) -> None:
+def test_operators_without_a_second_factor_are_redirected_to_set_one_up(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("ops"):
         for method in row.methods:
@@ -217,7 +217,7 @@ def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors)
 
 
 @by_fifths
-def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> None:
+def test_account_pages_require_sign_in(who: Visitors, fifth: int) -> None:
     for route, row in rows("account", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
@@ -230,7 +230,7 @@ def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> Non
 
 
 @pytest.mark.deep
-def test_open_pages_break_for_nobody(who: Visitors) -> None:
+def test_public_pages_are_accessible_to_every_visitor(who: Visitors) -> None:
     for route, row in rows("anybody"):
         for method in row.methods:
             for visitor in ("anonymous", "viewer", "staff", "removed member"):
@@ -242,7 +242,7 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
 
 
 @by_fifths
-def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int) -> None:
+def test_methods_missing_from_the_access_table_are_refused(who: Visitors, fifth: int) -> None:
     for route, row in rows("api", "page", "ops", "shared", "fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in set(METHODS) - set(row.methods):
@@ -291,7 +291,7 @@ FORBIDDEN_FIELDS = {
 }
 
 
-def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
+def test_read_only_fields_in_a_body_are_refused(who: Visitors) -> None:
     for route, row in rows("api"):
         if row.body is None:
             continue

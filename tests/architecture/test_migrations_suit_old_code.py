@@ -13,7 +13,7 @@ INITIAL = ("0001", "0002")  # no older release runs beside these
 
 
 def unwritable(migrations: Iterable[Migration]) -> list[str]:
-    """Name the new columns that a release which does not know them could not fill."""
+    """Return new columns without a default, which the old release cannot fill."""
     return [
         f"{each.app_label} {each.name}: {added.model_name}.{added.name} needs db_default, or null"
         for each in migrations

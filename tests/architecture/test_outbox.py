@@ -1,4 +1,4 @@
-"""Only workers write what is sent to Stripe, and nobody changes it afterwards."""
+"""Rights and triggers of the Stripe outbox tables."""
 
 from contextlib import closing
 from typing import Any
@@ -28,7 +28,7 @@ VALUES ('pay_x', 'ten_x', 5, 'EUR', 5, '', '', '', '', 0, 'open', '', '', now())
 """
 
 
-def test_the_web_may_only_read_what_is_sent_to_stripe(own_database: OwnDatabase) -> None:
+def test_the_web_role_can_only_read_stripe_commands(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
         assert {right for _, right in owner.execute(RIGHTS, ["gpubroker_web"])} == {"SELECT"}
         worker = {right for _, right in owner.execute(RIGHTS, ["gpubroker_worker"])}
@@ -55,7 +55,9 @@ def test_the_web_may_only_read_what_is_sent_to_stripe(own_database: OwnDatabase)
         ("unknown_outcome", {"attempt": 2, "idem": "another"}),
     ],
 )
-def test_a_command_is_frozen_before_it_is_sent(own_database: OwnDatabase, state: str, change: dict[str, Any]) -> None:
+def test_a_stripe_command_cannot_be_changed_after_creation(
+    own_database: OwnDatabase, state: str, change: dict[str, Any]
+) -> None:
     with closing(psycopg.connect(own_database.worker_url, autocommit=True)) as worker:
         _planted(own_database, worker, state)
         sets = ", ".join(f"{name} = %s" for name in change)
@@ -63,7 +65,7 @@ def test_a_command_is_frozen_before_it_is_sent(own_database: OwnDatabase, state:
             worker.execute(f"UPDATE billing_stripecommand SET {sets}", list(change.values()))
 
 
-def test_a_command_takes_another_key_and_is_done_once(own_database: OwnDatabase) -> None:
+def test_a_stripe_command_can_get_a_new_key_and_completes_once(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.worker_url, autocommit=True)) as worker:
         _planted(own_database, worker, "unknown_outcome")
         worker.execute("UPDATE billing_stripecommand SET attempt = 1, idem = 'another', state = 'new'")
@@ -72,7 +74,7 @@ def test_a_command_takes_another_key_and_is_done_once(own_database: OwnDatabase)
             worker.execute("UPDATE billing_stripecommand SET answer = 'it is not'")
 
 
-def test_nobody_empties_the_outbox(own_database: OwnDatabase) -> None:
+def test_stripe_outbox_tables_cannot_be_truncated(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
         for table in ("billing_stripecommand", "billing_stripecharge"):
             with pytest.raises(psycopg.DatabaseError, match="TRUNCATE refused"):

@@ -67,7 +67,7 @@ def test_no_page_hands_its_template_a_long_dictionary() -> None:
     assert {view: long for view, long in found.items() if long} == {}, "hand over one typed `page` instead"
 
 
-def test_a_dictionary_made_of_several_is_counted_as_a_whole() -> None:
+def test_names_of_merged_dictionaries_are_counted_together() -> None:
     source = """
 def show(request):
     told = {"a": 1, "b": 2, **more_of(request)} | {"c": 3}
@@ -101,7 +101,7 @@ def attributes_of_classes(tree: ast.Module) -> set[str]:
     return found
 
 
-def test_templates_read_nothing_of_their_page_that_it_has_not() -> None:
+def test_templates_read_only_existing_attributes_of_their_page() -> None:
     """Django shows a name that does not exist as nothing."""
     unknown, read = set[tuple[str, str]](), 0
     for view in VIEWS:

@@ -39,7 +39,7 @@ ELSEWHERE = b"uagga"  # in the name of the project beside one's own
 
 
 class Parts(Visitors):
-    """The same people, and one for every role on Alpha alone."""
+    """The visitors, and one for every role on project Alpha only."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Parts(Visitors):
         tenant_setup.leave_tenant()
 
     def around(self, row: Row) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-        """Return the ids of one's own object, and of those to be hidden."""
+        """Return the id of an own object, and ids of hidden ones."""
         if row.thing not in self.places:
             if row.thing in PLACED:
                 own, beside, above = (self._made(row, w) for w in (self.inside, self.beside, self.here))
@@ -87,7 +87,7 @@ def send_request(who: Parts, row: Row, visitor: str, method: str, path: str, **m
 
 @by_fifths
 @pytest.mark.parametrize("kind", ["api", "page"])
-def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Parts, kind: str, fifth: int) -> None:
+def test_a_project_role_has_exactly_the_access_of_the_table(who: Parts, kind: str, fifth: int) -> None:
     for route, row in rows(kind, fifth=fifth):
         for method in row.methods:
             for visitor, role in held(who, row):
@@ -95,11 +95,11 @@ def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Par
                 if not row.thing:
                     judge(send_request(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
                 else:
-                    each_place(who, route, row, visitor, method, allowed)
+                    request_each_object(who, route, row, visitor, method, allowed)
 
 
-def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
-    """Request an object of one's own project, and all that must look absent."""
+def request_each_object(who: Parts, route: str, row: Row, visitor: str, method: str, allowed: bool) -> None:
+    """Request an object of the own project, and hidden objects."""
     own, hidden = who.around(row)
     judge(
         send_request(who, row, visitor, method, routes.address(route, *own)),
@@ -122,7 +122,7 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
 
 
 @pytest.mark.deep
-def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts) -> None:
+def test_shared_resources_are_readable_with_a_project_role(who: Parts) -> None:
     for route, row in rows("shared"):
         own, _ = who.around(row)
         for visitor, _ in held(who, replace(row, kind="api")):
@@ -130,7 +130,7 @@ def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts
 
 
 @by_fifths
-def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fifth: int) -> None:
+def test_operator_addresses_return_404_for_a_project_role(who: Parts, fifth: int) -> None:
     for route, row in rows("ops", "fleet", fifth=fifth):
         path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
         for method in row.methods:
@@ -140,7 +140,7 @@ def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fif
 
 
 @pytest.mark.deep
-def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> None:
+def test_public_and_account_pages_show_no_other_project(who: Parts) -> None:
     for route, row in rows("account", "anybody"):
         for method in row.methods:
             ids = who.thing(row, route)[0] if row.thing else ()
@@ -148,8 +148,8 @@ def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> N
             response.expect(response.status != 500, why="nothing may break")
 
 
-def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
-    """Return the good body of an address, with ids of this world."""
+def valid_body(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
+    """Return the valid body of an address, with ids of this test."""
     assert row.body is not None
     with rls.tenant_scope(world.tenant.pk):
         found = row.body(world)
@@ -158,11 +158,11 @@ def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
 
 
 @pytest.mark.deep
-def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -> None:
+def test_a_valid_body_for_the_own_project_is_accepted_as_the_role_allows(who: Parts) -> None:
     for route, row in rows("api"):
         if row.body is None:
             continue
-        good = made_with(who, row, who.inside)
+        good = valid_body(who, row, who.inside)
         path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
@@ -177,7 +177,7 @@ def test_ids_of_other_projects_in_a_body_are_treated_as_missing(who: Parts) -> N
     for route, row in rows("api"):
         if row.body is None or row.thing or "POST" not in row.methods:
             continue
-        places = {name: made_with(who, row, world) for name, world in
+        places = {name: valid_body(who, row, world) for name, world in
                   {"beside": who.beside, "above": who.here, "foreign": who.there}.items()}  # fmt: skip
         missing = {name: lost(value) for name, value in places["beside"].items()}
         path = routes.address(route)
@@ -204,7 +204,7 @@ def test_resources_of_other_projects_in_a_valid_body_are_treated_as_missing(
     who: Parts, route: str, name: str, thing: str
 ) -> None:
     row = dict(rows("api"))[route]
-    good = made_with(who, row, who.inside)
+    good = valid_body(who, row, who.inside)
     own, hidden = who.around(replace(row, thing=thing))
     for visitor in ("owner of Alpha", CONFINED):
         fine = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
@@ -256,16 +256,16 @@ def lost(value: Any) -> Any:
     return re.sub(r"^(prj)_\w{26}$", r"\1_" + "0" * 26, value) if isinstance(value, str) else value
 
 
-def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: Parts) -> None:
+def test_a_tenant_wide_invitation_or_service_account_needs_a_tenant_role(who: Parts) -> None:
     for route in ("api/v1/invitations", "api/v1/service-accounts"):
         row = dict(rows("api"))[route]
-        body = {**made_with(who, row, who.inside), "project": None}
+        body = {**valid_body(who, row, who.inside), "project": None}
         for visitor, _ in held(who, row):
             response = send_request(who, row, visitor, "POST", routes.address(route), body=body)
             response.expect(response.status == 403 and not response.written, why="it is the whole tenant")
 
 
-def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
+def test_every_kind_of_project_record_has_one_inside_and_one_outside(who: Parts) -> None:
     for name in PLACED:
         assert name in THINGS
         inside, beside = (who._made(Row("api", thing=name), w) for w in (who.inside, who.beside))
@@ -273,7 +273,7 @@ def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
 
 
 @by_fifths
-def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts, fifth: int) -> None:
+def test_no_address_fails_for_a_role_on_an_archived_project(who: Parts, fifth: int) -> None:
     own = {row.thing: who.around(row)[0] for _, row in rows("page", "api") if row.thing in PLACED}
     with rls.tenant_scope(who.here.tenant.pk):
         for child in who.alpha.children.filter(archived_at=None):

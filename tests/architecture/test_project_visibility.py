@@ -108,7 +108,7 @@ class ProjectRecords:
 
 @dataclass
 class TenantRecords:
-    """A tenant with something of every kind in Alpha, beside it and above it."""
+    """A tenant with records of every kind in Alpha and other projects."""
 
     portal: PortalSession
     alpha: ProjectRecords
@@ -117,7 +117,7 @@ class TenantRecords:
     patterns: dict[str, re.Pattern[str]] = field(default_factory=dict)
 
     def ids_of(self, thing: str) -> tuple[str, ...] | None:
-        """Return the ids that stand in an address: of Alpha, or of the whole tenant."""
+        """Return the ids for an address: of Alpha or of the whole tenant."""
         if thing == "invoice line":
             return self.whole["invoice"], "1"
         found = self.alpha.ids.get(thing) or self.whole.get(thing)
@@ -132,7 +132,7 @@ def create_member(owner: TenantContext, word: str, project: Project | None) -> t
 
 
 def create_records(portal: PortalSession, project: Project, word: str) -> ProjectRecords:
-    """Put something of every kind into a project, each with the word in its name."""
+    """Create records of every kind in a project, marked with its word."""
     sim, group = portal.sim, ProjectRecords(project, word)
     here = project if project.parent_id else None
     user, actor = create_member(portal.owner, word, here)
@@ -306,7 +306,7 @@ def sign_in(
 
 
 @pytest.mark.deep
-def test_a_role_on_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+def test_a_project_role_reads_no_data_of_other_projects(records: TenantRecords) -> None:
     owner = sign_in(records, Role.OWNER, None)
     owner.read_all_urls(filtered=True)
     owner.read_event_stream()
@@ -322,7 +322,7 @@ def test_a_role_on_one_project_reads_nothing_of_elsewhere(records: TenantRecords
 
 
 @pytest.mark.deep
-def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+def test_a_token_limited_to_one_project_reads_no_data_of_other_projects(records: TenantRecords) -> None:
     visitor = sign_in(records, Role.OWNER, None, within=records.alpha.project)
     for route, row in rows("api", "shared"):
         if "GET" in row.methods and (ids := records.ids_of(row.thing) if row.thing else ()) is not None:

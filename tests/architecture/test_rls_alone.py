@@ -19,7 +19,7 @@ ids = [model._meta.label for model in tenant_models()]
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """A worker has the rights of all logins, under the same policies."""
+    """Use the worker's role, which has the rights of all login roles."""
     with logged_in_as(WORKER):
         yield
 
@@ -30,7 +30,7 @@ def both(db: None) -> tuple[TenantWithOwner, TenantWithOwner]:
 
 
 def rows_of(sql: str, *arguments: object) -> int:
-    """Run SQL that counts, or changes, rows; a right that is missing counts as none."""
+    """Return the number of rows of a statement; 0 without the right."""
     with connection.cursor() as cursor:
         cursor.execute(sql, arguments)
         return cursor.fetchone()[0] if sql.startswith("SELECT") else cursor.rowcount
@@ -58,7 +58,7 @@ def test_a_connection_without_a_tenant_sees_no_rows(planted: type[models.Model])
     assert planted._base_manager.count() == 0
 
 
-def test_a_tenant_sees_its_own_and_nothing_else(
+def test_a_tenant_sees_only_its_own_rows(
     planted: type[models.Model], both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> None:
     column = column_of(planted)
@@ -108,7 +108,7 @@ def test_a_tenant_cannot_write_a_row_for_another(
             rows_of(f"UPDATE {table} SET {column} = %s", there.tenant.pk)
 
 
-def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[TenantWithOwner, TenantWithOwner]) -> None:
+def test_the_sample_covers_every_table_with_a_tenant(both: tuple[TenantWithOwner, TenantWithOwner]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.columns JOIN information_schema.tables"

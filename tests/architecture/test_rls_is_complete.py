@@ -120,7 +120,7 @@ def test_every_table_with_a_tenant_forces_row_level_security() -> None:
     assert {str(name) for (name,) in bare} == set(WITHOUT_TENANT_POLICY)
 
 
-def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
+def test_every_table_without_a_tenant_is_listed_with_a_reason() -> None:
     bare = rows(
         "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
         " AND c.relname <> 'tenants_tenant' AND NOT EXISTS (SELECT FROM pg_attribute a"
@@ -129,7 +129,7 @@ def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
     assert {str(name) for (name,) in bare} == set().union(*OF_NO_TENANT.values())
 
 
-def test_views_and_definer_functions_that_bypass_rls_are_the_listed_ones() -> None:
+def test_only_listed_views_and_definer_functions_bypass_rls() -> None:
     values: dict[str, set[str]] = {}
     for view, column in rows(
         "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
@@ -153,7 +153,7 @@ def test_every_tenant_table_has_a_policy_for_reading_and_writing() -> None:
     assert {model._meta.db_table for model in tenant_models()} - found == set()
 
 
-def test_no_policy_lets_a_login_of_the_product_see_everything() -> None:
+def test_only_staff_system_and_auth_roles_have_unrestricted_policies() -> None:
     wide = rows(
         "SELECT tablename, policyname, roles::text[] FROM pg_policies WHERE schemaname = 'public' AND qual = 'true'"
     )
@@ -179,7 +179,7 @@ def test_every_unique_index_names_the_tenant_or_something_random() -> None:
     assert telling == []
 
 
-def test_the_product_logs_in_as_nobody_special() -> None:
+def test_the_login_role_of_the_web_process_has_no_special_rights() -> None:
     ((login, superuser, bypass, owns),) = rows(
         "SELECT current_user, r.rolsuper, r.rolbypassrls,"
         " (SELECT count(*) FROM pg_class c WHERE c.relowner = r.oid AND c.relkind = 'r')"
@@ -188,7 +188,7 @@ def test_the_product_logs_in_as_nobody_special() -> None:
     assert (login, superuser, bypass, owns) == ("gpubroker_web", False, False, 0)
 
 
-def test_no_other_role_of_the_product_is_special_either() -> None:
+def test_other_roles_of_the_product_have_no_special_rights() -> None:
     # The administrator of a server of our own makes the roles, and nothing of the product ever logs in as it.
     special = rows(
         "SELECT rolname FROM pg_roles WHERE rolname LIKE 'gpubroker\\_%' AND rolname <> 'gpubroker_admin'"
@@ -205,7 +205,7 @@ def test_no_other_role_of_the_product_is_special_either() -> None:
     assert (special, owning, owners) == ([], [("gpubroker_owner",)], [])
 
 
-def test_wider_roles_are_only_entered_on_purpose() -> None:
+def test_roles_with_more_rights_are_not_inherited() -> None:
     inherited = rows(
         "SELECT r.rolname FROM pg_roles r WHERE r.rolname LIKE 'gpubroker_%' AND r.rolname <> current_user"
         " AND pg_has_role(current_user, r.oid, 'USAGE')"
@@ -222,6 +222,6 @@ RIGHTS = (
 READERS = "'gpubroker_staff', 'gpubroker_auth'"
 
 
-def test_the_wider_roles_only_read() -> None:
+def test_roles_with_more_rights_can_only_read() -> None:
     assert rows(RIGHTS.format(verbs="'SELECT'", roles=READERS)) != []
     assert rows(RIGHTS.format(verbs="'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'", roles=READERS)) == []

@@ -94,7 +94,7 @@ EXACT = ("/", "/leases/", "/queue/", "/tokens/", "/invoices/", "/ops/tenants/", 
 
 @dataclass
 class House:
-    """A product in which every table has rows, with its visitors."""
+    """Test data with rows in every table, and its visitors."""
 
     portal: PortalSession
     operator: Client
@@ -102,7 +102,7 @@ class House:
     rendered: set[str] = field(default_factory=set)
 
     def pages(self) -> Iterator[tuple[Client, str]]:
-        """Yield every page there is, with whoever may see it."""
+        """Yield every page with a client that can open it."""
         for route, row in ROWS.items():
             if row.kind not in ("page", "ops", "account", "anybody") or "GET" not in row.methods:
                 continue
@@ -121,10 +121,10 @@ def house(settings: Any) -> Iterator[House]:
     with open_portal() as portal, payments.using_gateway(SimulatedGateway()):
         operator = Client()
         operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-        yield House(portal, operator, {**of_tenant(portal), **of_operators(portal, operator)})
+        yield House(portal, operator, {**create_tenant_data(portal), **create_operator_data(portal, operator)})
 
 
-def of_tenant(portal: PortalSession) -> dict[str, str]:
+def create_tenant_data(portal: PortalSession) -> dict[str, str]:
     """Create a tenant's history: leases, money, members and leftovers."""
     sim, owner = portal.sim, portal.owner
     child = owner.create_project("below")
@@ -159,7 +159,7 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
     return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
 
 
-def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
+def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, str]:
     """Create what operators work on: nodes, clusters, payments and audit events."""
     sim = portal.sim
     hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, gpus_per_node=2),), now=sim.now)
@@ -180,7 +180,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
         for outcome in ("bad", "warn", "unknown", "ok")
     ]
     ClusterExamination.objects.create(cluster=cluster, asked_at=sim.now, done_at=sim.now, findings=found)
-    was_used(portal)
+    add_last_month_usage(portal)
     with rls.tenant_scope(portal.owner.tenant.pk):
         topping.open_topup(portal.owner.tenant, minor=5000, actor=OPERATOR, now=sim.now)
     gift = GrantTerms(minor=1, reason="to see it pay")
@@ -250,7 +250,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
 
 
 def a_stuck_refund(final: Invoice, now: datetime) -> None:
-    """Let a payment have taken something of which nobody knows whether it went back."""
+    """Create a refund with an unknown outcome."""
     values = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
     settled = {"settled_at": now, "due_at": None}
     with rls.tenant_scope(final.tenant_id):
@@ -272,7 +272,7 @@ def an_email_without_a_recipient(final: Invoice, now: datetime) -> None:
         )
 
 
-def was_used(portal: PortalSession) -> None:
+def add_last_month_usage(portal: PortalSession) -> None:
     """Add last month's usage, also in a currency without a price."""
     now = portal.sim.now.replace(microsecond=0)
     add_ended_lease(portal.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
@@ -283,7 +283,7 @@ def was_used(portal: PortalSession) -> None:
 
 
 def a_plan(portal: PortalSession) -> RelocationPlan:
-    """Propose to move one of the tenant's leases to another GPU of its cluster."""
+    """Propose the relocation of one of the tenant's leases."""
     now = portal.sim.now
     with rls.tenant_scope(portal.owner.tenant.pk):
         here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[0]
@@ -316,7 +316,7 @@ def a_plan(portal: PortalSession) -> RelocationPlan:
     return plan
 
 
-def unanswered(client: Client, page: str) -> list[str]:
+def tables_without_call(client: Client, page: str) -> list[str]:
     """Return the tables of a page that no single API call matches."""
     calls, wrong, answers = addresses(page), [], {}
     for address in calls:
@@ -334,7 +334,7 @@ def unanswered(client: Client, page: str) -> list[str]:
 
 
 @pytest.mark.deep
-def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
+def test_every_table_of_a_page_has_an_api_call_with_the_same_rows(house: House) -> None:
     seen: set[str] = set()
     captions: set[str] = set()
     wrong: dict[str, list[str]] = {}
@@ -355,23 +355,23 @@ def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
         if "<html" not in body:
             continue  # a part that a page asks for; the call is on that page
         captions |= {table.caption for table in tables(body)}
-        if found := unanswered(client, body):
+        if found := tables_without_call(client, body):
             wrong[path] = found
         if path.partition("?")[0] in EXACT:
             items = client.get(addresses(body)[0]).json()["items"]
             more = [item["id"] for item in items if item["id"] not in body]
             assert more == [], f"{path}: its call answers rows that the page has not"
-        silent = unanswered(client, CALL.sub("", body))
+        silent = tables_without_call(client, CALL.sub("", body))
         assert len(silent) == len(tables(body)), f"{path}: without its calls a table is still answered"
     assert not wrong, "\n".join(f"{path}: {one}" for path, found in wrong.items() for one in found)
     drawn = {name: words for name, words in captions_of_templates().items() if words}
     assert set(drawn) - seen == set(), "no page of the walk draws these"
-    unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(fits(each), captions))]
+    unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(matcher(each), captions))]
     assert unseen == [], "these had no rows in the walk"
 
 
 def captions_of_templates() -> dict[str, list[str]]:
-    """Return what every table of every template is called there."""
+    """Return the table captions of every template."""
     found = {}
     for path in TEMPLATES.rglob("*.html"):
         name, text = str(path.relative_to(TEMPLATES)), path.read_text()
@@ -382,8 +382,8 @@ def captions_of_templates() -> dict[str, list[str]]:
     return found
 
 
-def fits(written: str) -> Callable[[str], bool]:
-    """Return the test of whether a caption that was seen is this one."""
+def matcher(written: str) -> Callable[[str], bool]:
+    """Return a predicate that matches rendered captions with a template's."""
     parts = [re.escape(part) for part in re.split(r"{{.*?}}", written)]
     pattern = re.compile(".+".join(parts))
     return lambda seen: bool(pattern.fullmatch(seen))

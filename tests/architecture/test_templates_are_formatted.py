@@ -1,4 +1,4 @@
-"""One element per line: what the formatter lays out is what is in the repository."""
+"""Templates are formatted, with one element per line."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ def test_no_line_of_a_template_is_longer_than_120_columns() -> None:
             assert len(line) <= COLUMNS, f"templates/{name}:{number} has {len(line)} columns"
 
 
-def test_the_formatter_changes_no_template_and_none_that_it_has_changed(tmp_path: Path) -> None:
+def test_all_templates_are_formatted_and_formatting_is_idempotent(tmp_path: Path) -> None:
     folder = tmp_path / "templates"
     shutil.copytree(ROOT / "templates", folder)
     written = pages(folder)

@@ -1,4 +1,4 @@
-"""Visible text of templates and page modules stands in translation markup (docs/decisions/0042)."""
+"""Translation markup of visible text in templates and page modules (docs/decisions/0042)."""
 
 import ast
 import re

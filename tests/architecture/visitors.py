@@ -36,7 +36,7 @@ MALFORMED = ("x", "%00", "a" * 300, "%F0%9F%92%A9", "..%2F..")
 
 
 class Visitors:
-    """Two tenants and everybody who may visit it, made once for a whole test."""
+    """Two tenants and all kinds of visitors, created once per test."""
 
     def __init__(self) -> None:
         self.here, self.there = (
@@ -84,7 +84,7 @@ class Visitors:
         return {name: morsel.value for name, morsel in client.cookies.items()}
 
     def thing(self, row: Row, route: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the ids that stand in an address: our own, and the other tenant's."""
+        """Return the ids for an address: our own and the other tenant's."""
         if row.thing not in self.ids:
             self.ids[row.thing] = (self._made(row, self.here), self._made(row, self.there))
         assert len(self.ids[row.thing][0]) == routes.places(route), f"{route} has other places than its thing"
@@ -102,7 +102,7 @@ class Visitors:
 
 @contextmanager
 def rolled_back() -> Iterator[list[str]]:
-    """Undo whatever a request did, and tell which statements it wrote with."""
+    """Roll back a request, and return its writing statements."""
     written: list[str] = []
 
     def listen(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -122,14 +122,14 @@ def _browser(checks: bool) -> Client:
 
 
 def browser(*, checks: bool = False) -> Client:
-    """Return a browser without cookies; the one stack of middleware behind it is built once."""
+    """Return a client without cookies, with shared middleware."""
     client = _browser(checks)
     client.cookies.clear()
     return client
 
 
 class VisitorRequest:
-    """One request of one visitor, and what came back."""
+    """One request of one visitor with its response."""
 
     def __init__(self, who: Visitors, row: Row, visitor: str, method: str, path: str, **more: Any) -> None:
         self.row, self.visitor, self.method, self.path = row, visitor, method, path
@@ -153,7 +153,7 @@ class VisitorRequest:
             self.expect(self.advises(), why="a problem of the API says what to do next")
 
     def advises(self) -> bool:
-        """Tell whether the answer is a problem whose fix says something."""
+        """Return whether the response is a problem with a fix."""
         is_problem = self.answer["Content-Type"] == "application/problem+json"
         return is_problem and bool(json.loads(self.content)["fix"]["text"])
 
@@ -195,7 +195,7 @@ def judge(response: VisitorRequest, *, seen: bool, allowed: bool) -> None:
 
 
 def check_audit_log(response: VisitorRequest) -> None:
-    """Hold against the trail whatever was changed: no change without its actor."""
+    """Check that every change is in the audit log with its actor."""
     changed = [sql for sql in response.written if "tenants_idempotencyrecord" not in sql]
     if response.method not in SAFE and response.status < 400 and changed:
         trail = [sql for sql in changed if "tenants_auditevent" in sql]

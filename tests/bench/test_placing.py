@@ -66,7 +66,9 @@ def test_each_published_rule_chooses_the_expected_slot(
         (rules.in_hami_order, {ONE: 6, DOUBLE: 6, TWO: 0, THREE: 4, FOUR: 0, WHOLE: 0}),
     ],
 )
-def test_first_fit_takes_the_first_gpu_and_starts_there_in_its_order(rule: CostRule, starts: dict[int, int]) -> None:
+def test_first_fit_uses_the_first_gpu_and_the_placement_order_of_its_rule(
+    rule: CostRule, starts: dict[int, int]
+) -> None:
     for profile, start in starts.items():
         fleet = FirstFit(rank_states(TABLE, rule), [0, 0])
         assert fleet.place(0, Request(profile, 1, 1.0))
@@ -85,7 +87,7 @@ def fits_on_one(state: int, wanted: tuple[int, ...]) -> bool:
     )
 
 
-def test_the_oracle_takes_all_that_fits_and_nothing_else() -> None:
+def test_the_oracle_places_exactly_the_requests_that_fit() -> None:
     chance = Random(7)
     for _ in range(300):
         oracle, taken = Oracle([0]), list[int]()

@@ -1,4 +1,4 @@
-"""A browser, and the portal that it opens."""
+"""Fixtures: a browser and a portal."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""A browser that leaves nothing behind."""
+"""A browser whose connections are closed with it."""
 
 import shutil
 from collections.abc import Iterator

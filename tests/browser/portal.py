@@ -48,7 +48,7 @@ EMAIL = "mira@kestrel.example"
 
 @dataclass
 class Portal:
-    """Where it stands, who may come in, and what the browser complained about."""
+    """A served portal with its users and the browser's complaints."""
 
     url: str
     owner: TenantContext
@@ -170,7 +170,7 @@ def serve_portal(portal: Portal) -> Iterator[Portal]:
 
 
 class QuietHandler(WSGIRequestHandler):
-    """A handler that says nothing of what it serves."""
+    """Request handler without a log."""
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -155,7 +155,7 @@ def test_no_rule_of_accessibility_is_broken(operator_portal: Portal, chromium: B
     assert found == []
 
 
-def test_no_width_scrolls_sideways_and_nothing_complains(operator_portal: Portal, chromium: Browser) -> None:
+def test_no_width_scrolls_sideways_and_no_csp_violation_occurs(operator_portal: Portal, chromium: Browser) -> None:
     wide = []
     with opened(operator_portal, chromium) as page:
         for name, address in page_paths().items():

@@ -1,4 +1,4 @@
-"""Layout figures update with the page and keep the focus."""
+"""Layout figures of an open page."""
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -9,7 +9,9 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("address", ["/", "/leases/", "/queue/"])
-def test_the_counts_of_the_navigation_come_with_the_page(portal: Portal, chromium: Browser, address: str) -> None:
+def test_the_navigation_counts_update_with_the_page_and_keep_the_focus(
+    portal: Portal, chromium: Browser, address: str
+) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto(address)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 SOON = 60_000
 
 
-def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser) -> None:
+def test_a_lease_is_launched_extended_released_and_explained_on_the_invoice(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium, signed_in=False) as context:
         page = context.new_page()
         page.goto("/")
@@ -56,7 +56,7 @@ def test_from_signing_in_to_the_explained_line(portal: Portal, chromium: Browser
         assert portal.complaints == []
 
 
-def test_the_same_without_a_script(portal: Portal, chromium: Browser) -> None:
+def test_a_lease_is_launched_and_released_without_scripts(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium, java_script_enabled=False) as context:
         page = context.new_page()
         page.goto("/launch/")
@@ -75,7 +75,7 @@ def test_the_same_without_a_script(portal: Portal, chromium: Browser) -> None:
 
 
 def until(page: Page, state: str) -> None:
-    """Reload as somebody without a script would."""
+    """Reload until the lease is in a state, without scripts."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         if page.locator("h1 .state-badge").inner_text() == state:
@@ -85,7 +85,7 @@ def until(page: Page, state: str) -> None:
     raise AssertionError(f"still {page.locator('h1 .state-badge').inner_text()}")
 
 
-def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> None:
+def test_double_clicking_launch_starts_one_lease(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/launch/")
@@ -99,7 +99,7 @@ def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> N
         page.get_by_role("button", name=re.compile("Release|Cancel request")).last.click()
 
 
-def test_an_event_refreshes_the_page_at_once(portal: Portal, chromium: Browser) -> None:
+def test_an_event_refreshes_the_open_page(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         remaining = iter(["retry: 5000\n\n", "event: lease.active\ndata: {}\n\n"])  # on coming back
         context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(remaining, "")))
@@ -117,7 +117,7 @@ def again(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def test_a_page_refreshes_as_soon_as_it_listens_for_events(portal: Portal, chromium: Browser) -> None:
+def test_a_page_refreshes_when_its_event_stream_opens(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         with page.expect_request(again, timeout=SOON / 2):  # sooner than the page asks by itself
@@ -144,7 +144,7 @@ def test_the_open_catalogue_updates_its_free_counts(portal: Portal, chromium: Br
         other.wait_for_url(re.compile(r"/leases/[^/]+/$"))
 
 
-def test_costs_on_an_open_page_grow(portal: Portal, chromium: Browser) -> None:
+def test_costs_on_an_open_page_update_live(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/?whose=all")
@@ -153,7 +153,7 @@ def test_costs_on_an_open_page_grow(portal: Portal, chromium: Browser) -> None:
         expect(growing).not_to_have_text(before)
 
 
-def test_the_seconds_that_run_grow_beside_what_they_cost(portal: Portal, chromium: Browser) -> None:
+def test_the_seconds_of_a_running_lease_update_live(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto(f"/leases/{portal.leases['fold']}/")
@@ -163,7 +163,7 @@ def test_the_seconds_that_run_grow_beside_what_they_cost(portal: Portal, chromiu
         expect(growing).to_have_text(re.compile(r"^[\d,]+ s$"))
 
 
-def test_keys_open_search_launch_and_the_skip_link(portal: Portal, chromium: Browser) -> None:
+def test_keyboard_shortcuts_open_search_launch_and_the_skip_link(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/")

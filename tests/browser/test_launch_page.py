@@ -1,4 +1,4 @@
-"""The launch page keeps what is typed and submits nothing by itself."""
+"""Launch page in a browser: input, quotes and repeated submissions."""
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -10,9 +10,7 @@ pytestmark = pytest.mark.browser
 TWICE = "button => { button.click(); setTimeout(() => button.click(), 5); }"
 
 
-def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_address(
-    portal: Portal, chromium: Browser
-) -> None:
+def test_choosing_a_model_keeps_the_input_and_puts_no_secret_into_a_url(portal: Portal, chromium: Browser) -> None:
     requests: list[str] = []
     with portal.context(chromium) as context:
         page = context.new_page()
@@ -30,7 +28,7 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
     assert portal.complaints == []
 
 
-def test_enter_in_a_field_asks_for_the_quote_and_chooses_nothing_else(portal: Portal, chromium: Browser) -> None:
+def test_enter_in_a_field_requests_the_quote_and_keeps_the_selection(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/launch/")
@@ -59,7 +57,7 @@ def test_going_back_and_submitting_again_starts_another_lease(portal: Portal, ch
     assert portal.complaints == []
 
 
-def test_a_page_that_followed_its_lease_offers_the_current_action(portal: Portal, chromium: Browser) -> None:
+def test_an_open_lease_page_offers_the_action_of_the_current_state(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto(portal.pages["lease that may be stopped"])
@@ -75,7 +73,7 @@ def test_a_page_that_followed_its_lease_offers_the_current_action(portal: Portal
         expect(page.locator("h1 .state-badge")).not_to_have_text("Stopped", timeout=30_000)
 
 
-def test_pressing_twice_makes_one_token(portal: Portal, chromium: Browser) -> None:
+def test_double_clicking_create_creates_one_token(portal: Portal, chromium: Browser) -> None:
     sent: list[str] = []
     with portal.context(chromium) as context:
         page = context.new_page()
@@ -90,7 +88,7 @@ def test_pressing_twice_makes_one_token(portal: Portal, chromium: Browser) -> No
 
 
 def launched(page: Page, name: str) -> str:
-    """Fill in a name and press; return where that leads."""
+    """Submit the form with a name, and return the resulting URL."""
     page.fill("#name", name)
     page.wait_for_load_state("networkidle")
     page.locator("#quote-panel .button-large").click()

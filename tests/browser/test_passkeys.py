@@ -39,7 +39,7 @@ def by_password(page: Page) -> None:
     page.press("[name=password]", "Enter")
 
 
-def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium: Browser) -> None:
+def test_a_created_passkey_signs_in_without_a_password(portal: Portal, chromium: Browser) -> None:
     with visitor(portal, chromium) as page:
         by_password(page)
         expect(page.get_by_role("heading", name="Home")).to_be_visible()
@@ -97,7 +97,7 @@ def test_the_ip_address_redirects_to_the_host_name_for_passkeys(portal: Portal, 
         assert page.url == f"{portal.url}/sign-in/"
 
 
-def test_at_a_bare_address_the_password_works_and_the_passkey_says_where_it_would(
+def test_at_an_ip_address_the_password_works_and_the_passkey_button_names_the_host(
     portal: Portal, chromium: Browser
 ) -> None:
     address = portal.url.replace("localhost", "127.0.0.1")

@@ -70,7 +70,7 @@ def opened(portal: Portal, chromium: Browser, **options: object) -> Iterator[Pag
 
 
 def take_screenshot(page: Page, name: str) -> None:
-    """Keep pictures of a page, light and dark, where somebody asked for them."""
+    """Save screenshots of a page, light and dark, if configured."""
     for theme in ("light", "dark") if SHOTS else ():
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.wait_for_timeout(400)  # colours fade over
@@ -78,7 +78,7 @@ def take_screenshot(page: Page, name: str) -> None:
 
 
 def check_accessibility(page: Page) -> None:
-    """Hold a page to the rules of accessibility, and to its width."""
+    """Check accessibility rules and width of a page."""
     page.evaluate(AXE)
     broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
     assert [(rule["id"], rule["nodes"][0]["html"][:300]) for rule in broken] == []

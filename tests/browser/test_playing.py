@@ -1,4 +1,4 @@
-"""A file of browser tests leaves nothing to the next."""
+"""Isolation of browser test modules."""
 
 import pytest
 from django.db import connection
@@ -8,7 +8,7 @@ from tests.browser.playing import start_chromium
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
 
-def test_connections_made_beside_a_browser_end_with_it() -> None:
+def test_database_connections_are_closed_with_the_browser() -> None:
     with start_chromium():
         connection.ensure_connection()
     with start_chromium():

@@ -86,7 +86,7 @@ def test_drawers_menus_and_dialogs_open_without_a_script(chromium: Browser, styl
         assert not page.is_visible("[data-theme-toggle]"), "what needs a script is not shown without one"
 
 
-def test_a_chosen_theme_is_there_before_the_first_paint_of_the_next_page(
+def test_a_chosen_theme_is_applied_before_the_next_page_is_rendered(
     chromium: Browser, style_page: tuple[bytes, str]
 ) -> None:
     with chromium.new_context(color_scheme="light") as context:
@@ -96,7 +96,7 @@ def test_a_chosen_theme_is_there_before_the_first_paint_of_the_next_page(
         page.wait_for_selector("html[data-theme=dark]", state="attached")
 
 
-def test_the_fleet_map_is_walked_with_the_arrow_keys(chromium: Browser, style_page: tuple[bytes, str]) -> None:
+def test_the_fleet_map_is_navigable_with_the_arrow_keys(chromium: Browser, style_page: tuple[bytes, str]) -> None:
     with chromium.new_context() as context:
         page, _ = opened(context, style_page)
         page.focus(".fleet-map a[tabindex='0']")
@@ -113,7 +113,7 @@ def test_the_fleet_map_is_walked_with_the_arrow_keys(chromium: Browser, style_pa
         ]
 
 
-def test_a_running_cost_grows_while_one_looks(chromium: Browser, style_page: tuple[bytes, str]) -> None:
+def test_a_running_cost_updates_live(chromium: Browser, style_page: tuple[bytes, str]) -> None:
     with chromium.new_context() as context:
         page, _ = opened(context, style_page)
         page.evaluate("document.querySelector('[data-tick=money]').dataset.perSecond = '500'")

@@ -80,7 +80,7 @@ class Burst:
             time.sleep(self.gap_s * self.chance.uniform(0.7, 1.3))
 
     def drill(self, pool: ThreadPoolExecutor) -> None:
-        """One kill at a time, with nothing else wrong: how long until everything is home?"""
+        """Kill once at a time, and measure the recovery time of each kill."""
         for wave, kind in zip(self._waves()[len(self.plan) :], self.drills, strict=True):
             ahead = len(wave) // 2
             self.pending += [pool.submit(self.client.launch, launch) for launch in wave[:ahead]]
@@ -167,7 +167,7 @@ class Burst:
         ]
 
     def verdict(self) -> str:
-        """Sum it up in one line."""
+        """Return the result in one line."""
         seen = self.evidence
         return (
             f"chaos: {len(self.launches)} launches, {len(self.kills)} kills, {seen.lost} lost,"

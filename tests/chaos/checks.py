@@ -1,4 +1,4 @@
-"""What must hold after the chaos run."""
+"""Checks after a chaos run."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Check:
 
 @dataclass
 class Evidence:
-    """What the client remembers and where the database can be asked."""
+    """The client's record and the database history."""
 
     launches: Sequence[Launch]
     answers: Sequence[Answer]
@@ -33,7 +33,7 @@ class Evidence:
 
 
 def acknowledged(seen: Evidence) -> Check:
-    """Whoever was told 202 has exactly that lease."""
+    """Each request answered with 202 has exactly that lease."""
     promised = [lease for launch in seen.launches for lease in launch.leases]
     there = Counter(str(row[0]) for row in seen.history.rows("SELECT id FROM broker_lease"))
     seen.lost = sum(there[lease] != 1 for lease in promised)
@@ -46,7 +46,7 @@ def acknowledged(seen: Evidence) -> Check:
 
 
 def one_per_key(seen: Evidence) -> Check:
-    """A key that was sent again and again stands for one lease."""
+    """Each idempotency key has at most one lease."""
     names = Counter(str(row[0]) for row in seen.history.rows("SELECT name FROM broker_lease"))
     twice = sum(len(launch.leases) > 1 for launch in seen.launches)
     seen.doubled = twice + sum(names[launch.body["name"]] > 1 for launch in seen.launches)
@@ -65,7 +65,7 @@ def one_per_key(seen: Evidence) -> Check:
 
 
 def lives(seen: Evidence) -> Check:
-    """Active once, released once; only who was released before it could start never was active."""
+    """Leases become active and released once, unless released before their start."""
     ended = {
         (str(lease), str(reason)): (int(str(active)), int(str(over)))
         for lease, reason, active, over in seen.history.rows(
@@ -89,7 +89,7 @@ def lives(seen: Evidence) -> Check:
 
 
 def chain(seen: Evidence) -> Check:
-    """Every step continues the one before, and the last one is the lease's."""
+    """Transitions of a lease are consecutive and end in its state."""
     (row,) = seen.history.rows(
         "SELECT count(*), count(*) FILTER (WHERE t.seq > 0 AND (p.lease_id IS NULL OR p.after <> t.before"
         " OR p.at <> t.prev_at)), (SELECT count(*) FROM broker_lease l WHERE l.seq <>"
@@ -102,7 +102,7 @@ def chain(seen: Evidence) -> Check:
 
 
 def pods(seen: Evidence) -> Check:
-    """One pod at a time for a lease, and none that no lease accounts for."""
+    """Each lease has one pod at a time, and each pod has a lease."""
     (row,) = seen.history.rows(
         "SELECT count(*), count(*) FILTER (WHERE died IS NULL),"
         " (SELECT count(*) FROM chaos.pod a JOIN chaos.pod b"
@@ -119,7 +119,7 @@ def pods(seen: Evidence) -> Check:
 
 
 def places(seen: Evidence) -> Check:
-    """No place was held by two at once."""
+    """No slot was allocated twice at the same time."""
     (row,) = seen.history.rows(
         "SELECT count(*), count(*) FILTER (WHERE released_at IS NULL),"
         " (SELECT count(*) FROM broker_allocation a JOIN broker_allocation b ON a.gpu_id = b.gpu_id AND a.id < b.id"
@@ -173,7 +173,7 @@ def charges(seen: Evidence) -> Check:
 
 
 def quotas(seen: Evidence) -> Check:
-    """Units are all back; of the GPU-hours exactly what was used is gone."""
+    """All units are returned, and exactly the used GPU-hours are consumed."""
     (row,) = seen.history.rows(
         "SELECT sum(used) FILTER (WHERE kind = 'units'), max(used) FILTER (WHERE kind = 'gpu_seconds'),"
         " min(used) FILTER (WHERE kind = 'gpu_seconds'),"

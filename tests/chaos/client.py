@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass
 class Launch:
-    """One intent to have a lease, and everything that was heard about it."""
+    """One intended lease with all answers about it."""
 
     number: int
     key: str
@@ -57,7 +57,7 @@ class Launch:
 
 
 class Client:
-    """Speaks to one product from many threads, each with a connection of its own."""
+    """API client for many threads, with one connection per thread."""
 
     def __init__(self, port: int, token: str) -> None:
         self.port, self.token = port, token
@@ -72,7 +72,7 @@ class Client:
 
     @property
     def in_flight(self) -> int:
-        """How many requests that change something are on their way now."""
+        """Return the number of changing requests in progress."""
         return self.started - self.landed
 
     def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
@@ -137,7 +137,7 @@ class Client:
             self._own.line = None
 
     def close(self) -> None:
-        """Hang up for every thread."""
+        """Close the connections of all threads."""
         self.giving_up.set()
         for line in self._lines:
             line.close()
@@ -162,11 +162,11 @@ class Client:
             pause = min(pause * 2, 1.0)
 
     def launch(self, launch: Launch) -> None:
-        """Make one lease of one intent."""
+        """Launch the lease of one intent."""
         self.insist("POST", "leases", launch.body, key=launch.key, heard=launch.heard)
 
     def release(self, launch: Launch) -> None:
-        """End it, and remember when that was promised."""
+        """Release the lease, and record when the release was accepted."""
         (lease,) = launch.leases
         answer = self.insist("POST", f"leases/{lease}/release", key=f"end-{launch.key}", heard=[])
         if answer.accepted or answer.body.get("code") == "already-over":

@@ -1,4 +1,4 @@
-"""One running product for tests that only disturb it."""
+"""One running product for all tests of a module."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +18,6 @@ def running_product() -> Iterator[Disturbed]:
 
 @pytest.fixture
 def here(running_product: Disturbed) -> Iterator[Disturbed]:
-    """Hand out the product at rest; leave it at rest, without leases."""
+    """Return the idle product; release all leases afterwards."""
     yield running_product
     running_product.tidy()

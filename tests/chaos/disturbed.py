@@ -1,4 +1,4 @@
-"""A running product that one test after another disturbs."""
+"""A running product with faults injected by tests."""
 
 import itertools
 import random
@@ -27,7 +27,7 @@ class Disturbed:
         self.history.close()
 
     def intent(self, profile: str = "1g.10gb") -> Launch:
-        """Think of a lease."""
+        """Return a new intended lease."""
         number, world = next(_numbers), self.running.world
         body = {
             "name": f"disturbed-{number}",
@@ -38,17 +38,17 @@ class Disturbed:
         return Launch(number, f"disturbed-{number}-{time.time_ns()}", body)
 
     def ask(self, launch: Launch) -> Answer:
-        """Ask for it once."""
+        """Send the request of an intent once."""
         answer = self.client.once("POST", "leases", launch.body, key=launch.key)
         launch.heard.append(answer)
         return answer
 
     def count(self, launch: Launch) -> int:
-        """Say how many leases the database has of one intent."""
+        """Count the leases of one intent in the database."""
         return self.history.number("SELECT count(*) FROM broker_lease WHERE name = %s", launch.body["name"])
 
     def pods(self, launch: Launch) -> int:
-        """Say how many pods were ever made for it."""
+        """Count the pods ever created for an intent."""
         return self.history.number(
             "SELECT count(*) FROM chaos.pod p JOIN broker_lease l ON p.name LIKE 'l-' || substr(l.id, 5) || '-g%%'"
             " WHERE l.name = %s",
@@ -68,13 +68,13 @@ class Disturbed:
 
     @contextmanager
     def locked(self, table: str, mode: str = "ACCESS EXCLUSIVE") -> Iterator[Connection]:
-        """Keep everybody waiting who wants a table."""
+        """Lock a table until the block ends."""
         with self.running.connect() as holder, holder.transaction():
             holder.execute(f"LOCK TABLE {table} IN {mode} MODE")
             yield holder
 
     def until_someone_waits(self) -> None:
-        """Wait until a session of the product stands before a lock."""
+        """Wait until a session of the product waits for a lock."""
         query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename LIKE 'gpubroker_w%'"
         end = time.monotonic() + 10
         while not self.history.number(query):
@@ -83,7 +83,7 @@ class Disturbed:
 
     @contextmanager
     def heard(self, part: str, words: str, *, within_s: float = 30) -> Iterator[None]:
-        """Do something, and wait for these words in a log."""
+        """Run the block, and wait for a text in a log."""
         log = self.running.data / "logs" / f"{part}.log"
         before = log.stat().st_size
         yield
@@ -93,7 +93,7 @@ class Disturbed:
             time.sleep(0.05)
 
     def tidy(self) -> None:
-        """Release whatever is left, and wait until it is gone."""
+        """Release all leases, and wait until they have ended."""
         end = time.monotonic() + 60
         while ids := [row[0] for row in self.history.rows("SELECT id FROM broker_lease WHERE state <> 'released'")]:
             assert time.monotonic() < end, self.history.stuck()

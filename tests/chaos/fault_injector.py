@@ -1,4 +1,4 @@
-"""Kill supervised processes, and record what was going on."""
+"""Kill supervised processes, and record the circumstances."""
 
 import os
 import random
@@ -78,7 +78,7 @@ class FaultInjector:
         return [p.pid for p in ours if SIGNS[part] in p.command]
 
     def main(self, part: str, *, other_than: int = 0, within_s: float = 20.0) -> int:
-        """Wait for a part to be there, or to be there again."""
+        """Wait until a process runs, and return its pid."""
         end = time.monotonic() + within_s
         while not (pids := [pid for pid in self.mains(part) if pid != other_than]):
             if time.monotonic() > end:

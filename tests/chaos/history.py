@@ -35,7 +35,7 @@ SELECT count(*) FILTER (WHERE state IN ('requested', 'provisioning', 'releasing'
 
 @dataclass(frozen=True)
 class Standing:
-    """How many leases stand where, and how many hints are late."""
+    """Number of leases by state, and of overdue messages."""
 
     moving: int
     queued: int
@@ -57,7 +57,7 @@ class History:
         self._connection: Connection | None = None
 
     def rows(self, query: str, *arguments: object) -> list[tuple[object, ...]]:
-        """Ask, with new connections while the server is away."""
+        """Query the database; reconnect while the server is down."""
         end = time.monotonic() + 60
         while True:
             try:
@@ -80,7 +80,7 @@ class History:
             self._connection = None
 
     def remember_pods(self) -> None:
-        """Keep when every pod came and went."""
+        """Record creation and deletion of every pod."""
         with self.running.connect() as connection:
             connection.execute(REMEMBER_PODS)
 
@@ -88,7 +88,7 @@ class History:
         return Standing(*(int(str(number)) for number in self.rows(UNSETTLED)[0]))
 
     def settle(self, within_s: float) -> float:
-        """Wait until nothing is on its way any more; return how long that took."""
+        """Wait until no lease is in transition; return how long it took."""
         began = time.monotonic()
         while not self.standing().calm:
             if time.monotonic() - began > within_s:
@@ -97,7 +97,7 @@ class History:
         return time.monotonic() - began
 
     def stuck(self) -> list[tuple[object, ...]]:
-        """Show a few leases that are on their way, for whoever must find out why."""
+        """Return a few leases in transition, for error messages."""
         return self.rows(
             "SELECT id, name, state, seq, unfinished_claims, due_at - clock_timestamp(),"
             " claimed_until - clock_timestamp() FROM broker_lease"

@@ -40,7 +40,7 @@ PACE_S = 0.06  # a step takes at least so long: leases need time to live in
 
 @dataclass
 class Report:
-    """What a life came to."""
+    """Result of a run."""
 
     seed: int
     steps: int = 0
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def has_lived(self) -> bool:
-        """Tell whether enough ran that what was looked for could have been found."""
+        """Return whether enough leases ran for a meaningful result."""
         return self.became_active * STEPS_A_LEASE >= self.steps
 
     @property
@@ -127,7 +127,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
 
 
 def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
-    """Repair, end and delete everything; name what remains."""
+    """Repair, end and delete everything; return what remains."""
     world.proxy.faults.clear()
     world.proxy.silent_until = 0.0
     world.fuse.calls = world.pen.calls = 0

@@ -1,4 +1,4 @@
-"""What must hold after a long chaos run on a cluster."""
+"""Checks after a long chaos run on a cluster."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -161,7 +161,7 @@ class Witness(Thread):
             self.held.append(Held(life, node, Piece(since.timestamp(), until.timestamp())))
 
     def all_held(self) -> list[Held]:
-        """Return what every pod held until now."""
+        """Return the spans in which each pod held a slice."""
         now = datetime.now(UTC).timestamp()
         still = [Held(life, node, Piece(since.timestamp(), now)) for life, node, since in self.holding.values()]
         return [*self.held, *still]
@@ -175,11 +175,11 @@ class Witness(Thread):
             self._let_go(uid)
 
     def lives(self) -> set[Life]:
-        """Return what runs now."""
+        """Return the leases with a running pod."""
         return {each.life for each in list(self.running.values())}
 
     def ran_until(self, life: Life) -> datetime:
-        """Return until when it held its slice, restarts included."""
+        """Return when a lease stopped running, restarts included."""
         lives = self.lives() | {each.life for each in list(self.resting.values())}
         return datetime.now(UTC) if life in lives else self.until.get(life, datetime.now(UTC))
 
@@ -211,7 +211,7 @@ def double_allocations() -> int:
 
 
 def leaked(world: World) -> list[str]:
-    """Name leftovers in the cluster, and places that were not freed."""
+    """Return leftover objects in the cluster, and unreleased allocations."""
     there = [
         f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"
         for path in LEFT
@@ -255,7 +255,7 @@ def held(world: World, witness: Witness) -> dict[str, int]:
 
 
 def _books(world: World) -> dict[Life, Book]:
-    """Return what the transitions say, in real moments."""
+    """Return the recorded spans of leases in real time."""
     books: dict[Life, Book] = {}
     steps, now = _steps(), datetime.now(UTC).timestamp()
     for step, after in zip(steps, [*steps[1:], None], strict=True):
@@ -286,7 +286,7 @@ def let_go_too_late(world: World, witness: Witness) -> int:
 
 
 def _nobody_had_seen(step: Transition, by: timedelta) -> bool:
-    """Tell whether a lease ended before its pod's end was visible."""
+    """Return whether a lease ended before its pod's end was visible."""
     within = UNSEEN_S if step.cause.startswith(BY_TENANT) else PROOF_S
     return step.cause.startswith((*BY_TENANT, TIME_IS_UP)) and by.total_seconds() <= within
 
@@ -297,7 +297,7 @@ def _steps(**which: str) -> list[Transition]:
 
 
 def _late(world: World, witness: Witness) -> Iterator[tuple[Transition, timedelta]]:
-    """Yield what ended after its pod had, by more than what is tolerated."""
+    """Yield leases that ended later than their pod, beyond the tolerance."""
     for step in _steps(before="active"):
         at = world.jumps.real(step.at)
         ended = max(witness.ran_until((step.lease_id, step.generation)), world.jumps.latest(at))

@@ -60,12 +60,12 @@ def hours_pass_in_silence(world: World) -> None:
 
 
 def seconds_pass(world: World) -> None:
-    """So long that whoever was told to come back later does."""
+    """Let seconds pass, so that delayed retries are due."""
     world.later(timedelta(seconds=10), thoroughly=False)
 
 
 def minutes_pass(world: World) -> None:
-    """So long that a node that says nothing of its new layout is believed wedged."""
+    """Let minutes pass, so that a silent layout change is considered stuck."""
     world.later(timedelta(minutes=world.chance.choice((1, 5, 11))))
 
 
@@ -126,7 +126,7 @@ def node_is_cut_anew(world: World) -> None:
 
 
 def operator_looks(world: World) -> None:
-    """Decide what waits for an operator."""
+    """Make the pending decisions of an operator."""
     cluster, now = Cluster.objects.get(pk=world.cluster.pk), world.sim.now
     if cluster.frozen:
         cluster_freeze.unfreeze_cluster(cluster, why=WHY, actor=OPERATOR, now=now)
@@ -198,7 +198,7 @@ def check_foreign_objects(world: World) -> None:
 
 
 def cut_while_held(world: World) -> None:
-    """Check that no node repartitions while places are held."""
+    """Check that no node repartitions while slots are allocated."""
     at_work = Repartition.objects.filter(step__in=[step.value for step in UNRELIABLE_INVENTORY_STEPS]).values("node")
     with staff_scope():
         held = Allocation.objects.filter(gpu__node__in=at_work, released_at=None).count()
@@ -207,7 +207,7 @@ def cut_while_held(world: World) -> None:
 
 
 def wedges_healed() -> int:
-    """Count the changes that were done though their node had fallen silent."""
+    """Count layout changes completed after their node had hung."""
     nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.RETRYING.value).values("change")
     return Repartition.objects.filter(pk__in=nudged, step=RepartitionStep.DONE).count()
 

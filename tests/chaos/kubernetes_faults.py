@@ -40,7 +40,7 @@ def ends(world: World) -> None:
 
 
 def passes(world: World) -> None:
-    """Nothing happens."""
+    """Do nothing."""
 
 
 def conflict(world: World) -> None:
@@ -133,7 +133,7 @@ def plugin_reports_all(world: World) -> None:
 
 
 def _offers(world: World, name: str) -> dict[str, int]:
-    """Return what a node's plugin should report."""
+    """Return the GPUs that a node's device plugin reports."""
     labels = world.nodes.see(name)["metadata"]["labels"]
     if labels.get(STATE, "success") != "success":
         return {}
@@ -141,7 +141,7 @@ def _offers(world: World, name: str) -> dict[str, int]:
 
 
 def somebody_deletes(world: World) -> None:
-    """An administrator deletes one thing of ours by hand."""
+    """Delete one of our objects manually."""
     kind = world.chance.choice(("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/api/v1/services"))
     if found := _ours(world, kind):
         _try(world, "DELETE", kind, world.chance.choice(found))
@@ -171,7 +171,7 @@ def somebody_edits(world: World) -> None:
 
 
 def somebody_holds_a_pod(world: World) -> None:
-    """Somebody's finalizer keeps a pod of ours, whatever becomes of it."""
+    """Add a foreign finalizer to one of our pods."""
     if found := _ours(world, "/api/v1/pods"):
         pod = world.chance.choice(found)
         _keep_by(world, pod, [*pod["metadata"].get("finalizers", []), HOLDS])
@@ -203,7 +203,7 @@ def server_dies(world: World) -> None:
 
 
 def memory_dies(world: World) -> None:
-    """etcd is stopped, and with it everything that is asked of the API server."""
+    """Stop etcd, so that requests to the API server fail."""
     world.falls_silent()
     world.plane.kill(ETCD)
     world.out(3)
@@ -212,7 +212,7 @@ def memory_dies(world: World) -> None:
 
 
 def memory_hangs(world: World) -> None:
-    """etcd stands still for a moment."""
+    """Pause etcd for a moment."""
     world.falls_silent()
     world.plane.pause(ETCD)
     world.out(2)
@@ -231,7 +231,7 @@ def _try(world: World, method: str, kind: str, thing: Object, body: object = Non
 
 
 def _say(world: World, method: str, path: str, body: object = None) -> None:
-    """Do something by hand that may fail because it happened already."""
+    """Run a manual change that may fail because it was already made."""
     try:
         world.plane.api.say(method, path, body, kind=PATCHES["merge"] if method == "PATCH" else JSON)
     except Refused:

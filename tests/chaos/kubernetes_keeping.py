@@ -76,7 +76,7 @@ def releases_a_stopped(world: World) -> None:
 
 
 def deletes_a_volume(world: World) -> None:
-    """Somebody deletes any volume: while a lease has it, that is refused."""
+    """Delete any volume; the request is refused while a lease uses it."""
     with system_scope():
         there = list(Volume.objects.filter(state=VolumeState.READY.value).order_by("id"))
         if not there:
@@ -157,7 +157,7 @@ def look(world: World, running: Collection[tuple[str, int]]) -> None:
 
 
 def _are_kept(world: World) -> None:
-    """Compare the claims of volumes with those seen before, then remember those of now."""
+    """Compare the claims of volumes with the previous ones, and store them."""
     claims = {each["metadata"]["labels"]["gpubroker.dev/volume"]: each["metadata"] for each in claims_of(world)}
     spaces = {
         each["metadata"]["name"]: each["metadata"]["uid"]
@@ -183,7 +183,7 @@ def claims_of(world: World) -> list[Object]:
 
 
 def delete_all(world: World) -> bool:
-    """Have every volume deleted; tell whether all are."""
+    """Delete every volume; return whether all are deleted."""
     with system_scope():
         left = list(Volume.objects.existing().order_by("id"))
     for volume in left:
@@ -233,7 +233,7 @@ def wrong_hours(world: World) -> Iterator[str]:
 
 
 def counts() -> dict[str, int]:
-    """Count what came of it."""
+    """Count volumes, stops and starts."""
     with system_scope():
         steps = Transition.objects
         began = steps.filter(before=LeaseState.PROVISIONING, after=LeaseState.ACTIVE)

@@ -1,4 +1,4 @@
-"""Steps by which the long chaos run simulates every documented fault."""
+"""Documented faults and the steps of the long chaos run that simulate them."""
 
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_faults as faults

@@ -43,7 +43,7 @@ TOLD_WITHIN_S = 1.0 + 0.5
 
 
 class Piece(NamedTuple):
-    """From when to when, in seconds as they really passed."""
+    """A span of real time, in seconds."""
 
     since: float
     until: float
@@ -60,7 +60,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Silence:
-    """When a node, or the whole cluster, could not be heard."""
+    """A span in which a node, or the whole cluster, was unreachable."""
 
     node: str
     when: Piece
@@ -135,7 +135,7 @@ def _mute(pods: Sequence[Held], silences: Sequence[Silence]) -> list[Piece]:
 
 
 def merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Return pieces in order, each moment once."""
+    """Return spans in order, without overlaps."""
     found: list[Piece] = []
     for since, until in sorted(pieces):
         if found and since <= found[-1].until:
@@ -146,13 +146,13 @@ def merged(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def cut(pieces: Iterable[Piece], to: Piece) -> list[Piece]:
-    """Return what of some pieces lies within another."""
+    """Return the parts of spans inside another span."""
     parts = (Piece(max(each.since, to.since), min(each.until, to.until)) for each in pieces)
     return [part for part in parts if part.since < part.until]
 
 
 def minus(pieces: Iterable[Piece], others: Sequence[Piece]) -> list[Piece]:
-    """Return what of some pieces lies within none of others, which are merged."""
+    """Return the parts of spans outside of other, merged spans."""
     edges = [0.0, *chain.from_iterable(others), EVER]
     between = [Piece(*pair) for pair in zip(edges[::2], edges[1::2], strict=True)]
     return [part for each in pieces for part in chain(*(cut([each], free) for free in between))]

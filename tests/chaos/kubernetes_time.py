@@ -1,4 +1,4 @@
-"""A cluster whose hours pass in an instant.
+"""A cluster whose clock can jump.
 
 A control plane's clock cannot be put forward, ours can. What passes between the two is translated: every moment that
 the cluster names is told as so much later, every moment that we name as so much earlier. It then is to us like one
@@ -28,7 +28,7 @@ BYTES, LONG_AGO = 2**16, datetime.min.replace(tzinfo=UTC)
 
 @dataclass
 class Jumps:
-    """How far our clock is ahead of the cluster's, and since when."""
+    """Jumps of the product's clock ahead of the cluster's clock."""
 
     ahead: timedelta = timedelta()
     _since: list[datetime] = field(default_factory=list)  # our moments before each jump
@@ -44,7 +44,7 @@ class Jumps:
         self.ahead += length
 
     def real(self, ours: datetime) -> datetime:
-        """Return the real time of one of our moments."""
+        """Return the real time of a time on the product's clock."""
         last = bisect_right(self._since, ours) - 1
         if last < 0:
             return ours
@@ -52,12 +52,12 @@ class Jumps:
         return max(ours - ahead, moment)
 
     def latest(self, real: datetime) -> datetime:
-        """Return the last jump before a moment."""
+        """Return the last jump before a time."""
         return max((moment for moment, _ in self._jumped if moment <= real), default=LONG_AGO)
 
 
 def translated(text: bytes, by: timedelta) -> bytes:
-    """Move every moment in a JSON document."""
+    """Shift every timestamp in a JSON document."""
     if not by:
         return text
 
@@ -81,7 +81,7 @@ class Later(Proxy):
         self._planned: deque[tuple[float, Fault]] = deque()
 
     def fails(self, what: str, status: int = 0, **more: Any) -> Fault:
-        """Plan a fault for now: what nobody ran into within a few seconds is over.
+        """Plan a fault that expires after a few seconds.
 
         Else all that was planned while a server wanted to be left alone would come at once after it.
         """
@@ -121,7 +121,7 @@ class Later(Proxy):
             handler.close_connection = True
 
     def _stream(self, handler: Any, real: urllib3.BaseHTTPResponse) -> None:
-        """Pass a watch on line by line, so that no moment is cut in two."""
+        """Forward a watch line by line, so that timestamps stay whole."""
         handler.send_response(real.status)
         handler.send_header("Content-Type", "application/json")
         handler.send_header("Transfer-Encoding", "chunked")

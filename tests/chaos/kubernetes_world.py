@@ -75,11 +75,11 @@ PATIENCE_S, IN_OUTAGES_S = 2.0, 0.2
 
 
 class Killed(BaseException):
-    """The worker is no more: nothing of it may go on, whatever it catches."""
+    """Death of the worker, which no exception handler catches."""
 
 
 class AgentKilled(Killed):
-    """The agent is no more, and what it knew is gone with it."""
+    """Death of the agent with all its state."""
 
 
 @dataclass
@@ -166,7 +166,7 @@ class World:
         cluster_provisioners._load_for_cluster.cache_clear()
 
     def _take_inventory(self) -> None:
-        """Know the nodes, however long a busy machine takes to tell of them."""
+        """Update the inventory until all nodes are known."""
         for _ in range(120):
             self.agent.run_turn(0.5)
             self.agent.take_inventory(now=self.sim.now)
@@ -182,17 +182,17 @@ class World:
             self._silences.append(Silence(node, Piece(since, time.time())))
 
     def silences(self) -> list[Silence]:
-        """Return when something could not be heard, until now."""
+        """Return the spans without contact, until now."""
         still = [Silence(node, Piece(since, time.time())) for node, since in self.mute.items()]
         return [*self._silences, *still]
 
     def wonder(self, what: str) -> None:
-        """Note what should not be."""
+        """Record an unexpected fact."""
         print(f"unexpected: {what}", flush=True)
         self.unexpected.append(what)
 
     def ask(self, image: str, profile: str, *, owner: TenantContext | None = None, **wanted: Any) -> None:
-        """Let somebody ask for a lease; what quotas refuse is counted."""
+        """Request a lease as a tenant; count refusals by quotas."""
         try:
             self.people.request_lease(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
         except ProblemError:
@@ -200,7 +200,7 @@ class World:
 
     @property
     def people(self) -> Simulation:
-        """Do what users do, at the present moment."""
+        """Run a user's action at the current time."""
         self._now()
         return self.sim
 
@@ -208,13 +208,13 @@ class World:
         return self.chance.choice(self.homes)
 
     def leases(self, *states: str) -> list[Lease]:
-        """Return leases, all or those in some states, in an order that does not change."""
+        """Return all leases, or those in some states, in a stable order."""
         with system_scope():
             found = Lease.objects.select_related("offering").order_by("id")
             return list(found.filter(state__in=states) if states else found)
 
     def turn(self) -> None:
-        """Let a moment pass: worker, sweeps and agent."""
+        """Run worker, sweeps and agent once."""
         self._now()
         try:
             moment = clock.monotonic()
@@ -248,7 +248,7 @@ class World:
         self._read_who_is_silent()
 
     def _read_who_is_silent(self) -> None:
-        """Record what the database calls silent, and since when."""
+        """Record nodes and clusters without contact, with their start."""
         since = {BY_THE_BOOKS: Cluster.objects.values_list("unreachable_since", flat=True).get(pk=self.cluster.pk)}
         with system_scope():
             unheard = Lease.objects.filter(state="active", conditions__has_key=LeaseCondition.UNREACHABLE)
@@ -279,14 +279,14 @@ class World:
                 run_task(*hint, now=self._now())
 
     def out(self, turns: int) -> None:
-        """Let a few moments pass in which nobody answers."""
+        """Run some rounds in which the cluster does not answer."""
         self.patience_s = IN_OUTAGES_S
         for _ in range(turns):
             self.turn()
         self.patience_s = PATIENCE_S
 
     def later(self, length: timedelta, *, thoroughly: bool = True) -> None:
-        """Let so much time pass at once; the beat comes right after it."""
+        """Advance the clock; periodic tasks run right afterwards."""
         self.proxy.silent_until = 0.0
         self._hear_out()  # what was seen before is known from before
         self.jumps.jump(length)
@@ -304,13 +304,13 @@ class World:
         self.pen.calls = lives_for
 
     def kill_agent(self) -> None:
-        """Let another agent take over, which knows nothing."""
+        """Replace the agent with a new one without state."""
         self.pen.calls = 0
         self._stop_agent()
         self._start_agent()
 
     def forget(self) -> None:
-        """Let new processes take over from all that work on the cluster."""
+        """Replace all processes that work on the cluster."""
         self.kill_agent()
         cluster_provisioners._load_for_cluster.cache_clear()
 
@@ -323,7 +323,7 @@ class World:
         self._over.set()
 
     def _keep_calls_short(self) -> None:
-        """Give calls little patience, and let each pass the fuse."""
+        """Use short timeouts, and pass each call through the fuse."""
         real, within, silence = KubernetesApi.send, transport.Transport.within, transport.WATCH_SILENCE_S
         fuse = self.fuse
 
@@ -373,7 +373,7 @@ class World:
 
 @contextmanager
 def _milliseconds_of(jumps: Jumps) -> Iterator[None]:
-    """Let the host's clock jump with ours, for heartbeats."""
+    """Shift the host's clock with the product's, for heartbeats."""
     real = clock.milliseconds
     clock.milliseconds = lambda: real() + round(jumps.ahead.total_seconds() * 1000)
     try:

@@ -21,7 +21,7 @@ from deploy.embedded.supervisor import StopRequested, Supervisor
 
 
 def furnish(product: ProductInstallation, supervisor: Supervisor, nodes: str) -> None:
-    """Make a fleet with a tenant that may use it, unless an earlier start did."""
+    """Create a fleet and a tenant with access, unless they exist."""
     found = product.folders.data / "world.json"
     if found.exists():
         return
@@ -33,7 +33,7 @@ def furnish(product: ProductInstallation, supervisor: Supervisor, nodes: str) ->
 
 
 def main(data: str, port: str, nodes: str) -> int:
-    """Start everything in the order of `make run`, say so, and watch."""
+    """Start everything in the order of `make run`, report it, and supervise."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     options = Namespace(data=Path(data), port=int(port), host="127.0.0.1", fresh=False)
     os.environ.pop("DATABASE_URL", None)  # nobody else's server is killed here

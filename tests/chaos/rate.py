@@ -1,4 +1,4 @@
-"""Charge whatever has ended, now and not when the beat says: `python -m tests.chaos.rate`."""
+"""Rate all ended usage now: `python -m tests.chaos.rate`."""
 
 import os
 

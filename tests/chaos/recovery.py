@@ -28,7 +28,7 @@ def api(kills: Sequence[Kill], answers: Sequence[Answer]) -> Check:
 
 
 def work(kills: Sequence[Kill], history: History) -> Check:
-    """Somebody works again soon after the worker was killed."""
+    """A worker runs again soon after the worker was killed."""
     waits = []
     for kill in kills:
         if kill.kind in WORKER_KILLS:
@@ -38,7 +38,7 @@ def work(kills: Sequence[Kill], history: History) -> Check:
 
 
 def home(what: str, took: float) -> Check:
-    """From the last kill until nothing is on its way any more."""
+    """Time from the last kill until no lease is in transition."""
     return Check(f"all is home after {what}", took <= HOME_S, f"{took:.1f} s, {HOME_S:.0f} s allowed")
 
 

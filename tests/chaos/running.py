@@ -33,7 +33,7 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 @dataclass
 class Running:
-    """The product's process, what it said, and ways in."""
+    """The product's process, its output, and access to it."""
 
     data: Path
     port: int
@@ -46,7 +46,7 @@ class Running:
 
     @cached_property
     def world(self) -> dict[str, object]:
-        """What there is to use: token, project, offerings."""
+        """Return token, project and offerings of the tenant."""
         return dict(json.loads((self.data / "world.json").read_text()))
 
     @property
@@ -55,7 +55,7 @@ class Running:
         return Server(f"postgresql://{ADMINISTRATOR_LOGIN}:{password}@/postgres?host={socket_directory(self.data)}")
 
     def connect(self) -> Connection:
-        """Look into the product's database with all powers, so that no wall hides anything."""
+        """Connect to the product's database as superuser, without row-level security."""
         url = self.server.url.replace("/postgres?", f"/{DATABASE}?")
         return psycopg.connect(url, autocommit=True, connect_timeout=5)
 
@@ -68,14 +68,14 @@ class Running:
             time.sleep(0.1)
 
     def run(self, module: str) -> None:
-        """Run one of our modules as the product's worker would, in its environment."""
+        """Run a test module in the environment of the product's worker."""
         places = folders.DataDirectories(self.data, socket_directory(self.data))
         valkey = Valkey("", places.valkey, places.sockets)
         env = ProductInstallation(places, self.server, valkey, "127.0.0.1", self.port).env(WORKER)
         subprocess.run([sys.executable, "-m", module], env=env, cwd=CHECKOUT, check=True, timeout=60)
 
     def stop(self) -> int:
-        """End it as Ctrl-C would, and return how it ended."""
+        """Stop the product as Ctrl-C does, and return its exit status."""
         self.popen.send_signal(signal.SIGTERM)
         try:
             return self.popen.wait(20)
@@ -85,7 +85,7 @@ class Running:
 
 
 def free_ports() -> int:
-    """Return a port that is free with its neighbour, below those the system lends out."""
+    """Return a port that is free with the next one, below the ephemeral range."""
     draw = random.SystemRandom()
     while True:
         port = draw.randrange(12_000, FIRST_EPHEMERAL_PORT - 2, 2)

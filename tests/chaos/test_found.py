@@ -1,4 +1,4 @@
-"""Failures that the burst found, reproduced every time."""
+"""Regression tests of failures found by the burst."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -50,7 +50,7 @@ def test_an_allocation_never_starts_before_the_previous_release(sim: Simulation)
     assert left > earlier
 
 
-def test_a_place_beside_the_one_that_was_left_is_held_at_once(sim: Simulation) -> None:
+def test_a_slot_beside_a_released_one_is_allocated_without_delay(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     first, stays = sim.create_lease(kestrel, offering("3g.40gb")), sim.create_lease(kestrel, offering("1g.10gb"))
@@ -67,7 +67,7 @@ def test_a_place_beside_the_one_that_was_left_is_held_at_once(sim: Simulation) -
 
 
 class Breaking:
-    """A transaction that fails as it begins, or as it ends."""
+    """A transaction that fails at its begin or its commit."""
 
     def __init__(self, failure: Exception, *, at_the_end: bool) -> None:
         self.failure, self.at_the_end = failure, at_the_end
@@ -100,7 +100,7 @@ def read_only() -> InternalError:
     ids=["terminated", "closed", "read-only"],
 )
 @pytest.mark.parametrize("at_the_end", [False, True], ids=["at the begin", "at the commit"])
-def test_a_database_that_goes_is_a_clear_503_on_either_side_of_the_view(
+def test_a_lost_database_returns_503_before_and_after_the_view(
     failure: Callable[[], Exception], at_the_end: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaking = Breaking(failure(), at_the_end=at_the_end)
@@ -116,14 +116,14 @@ def test_a_database_that_goes_is_a_clear_503_on_either_side_of_the_view(
 
 
 @pytest.mark.django_db
-def test_any_other_failure_stays_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_other_database_error_returns_500(monkeypatch: pytest.MonkeyPatch) -> None:
     breaking = Breaking(InternalError("cache lookup failed"), at_the_end=True)
     monkeypatch.setattr("web.http.middleware.transaction", breaking)
     answer = Client(raise_request_exception=False).get("/api/v1/nothing-here")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
 
 
-def test_requests_are_counted_in_memory_where_there_is_some(tmp_path: Path) -> None:
+def test_request_counters_are_in_shared_memory_if_available(tmp_path: Path) -> None:
     from config.metrics import counters_directory  # counts from its import on
 
     memory, elsewhere = tmp_path / "memory", tmp_path / "disk"

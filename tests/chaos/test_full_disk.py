@@ -16,7 +16,7 @@ SIZE_MB = 380
 
 
 def mounted(folder: Path) -> str:
-    """Mount a small disk in memory; return why that cannot be, or nothing."""
+    """Mount a small disk in memory; return the reason if that is impossible."""
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m,mode=755", "tmpfs", str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True)
     return done.stderr.strip()
@@ -34,7 +34,7 @@ def small_disk() -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """Leave not a byte."""
+    """Fill the disk completely."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12):
@@ -48,7 +48,7 @@ def fill(folder: Path) -> Path:
 
 @pytest.mark.chaos
 @pytest.mark.timeout(240)
-def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
+def test_a_full_disk_loses_no_acknowledged_request(small_disk: Path) -> None:
     with product(nodes=1, data=small_disk) as running, closing(Disturbed(running)) as here:
         intents = [here.intent()]
         assert here.ask(intents[0]).status == 202

@@ -28,7 +28,7 @@ def _keys(settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
 
 
-def test_two_hundred_random_steps_leave_nothing_and_lose_nothing(own_control_plane: OwnControlPlane) -> None:
+def test_a_run_of_two_hundred_random_steps_is_clean(own_control_plane: OwnControlPlane) -> None:
     report = live(own_control_plane(), steps=200, seed=SEED)
     assert report.is_clean, report
     assert report.steps == 200
@@ -47,8 +47,8 @@ def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:
     assert {step for steps in PLAYED.values() for step in steps} <= STEPS.keys()
 
 
-def test_the_checks_find_a_lease_that_is_never_ended(own_control_plane: OwnControlPlane) -> None:
-    """A lease that nobody ends is found in the cluster and in the books."""
+def test_the_checks_report_a_lease_that_was_not_ended(own_control_plane: OwnControlPlane) -> None:
+    """An active lease is reported by its pod, allocation and quota."""
     plane = own_control_plane()
     witness = checks.Witness(plane.api)
     witness.start()
@@ -69,10 +69,10 @@ def test_the_checks_find_a_lease_that_is_never_ended(own_control_plane: OwnContr
         assert (lease.pk, lease.generation) in witness.since
 
 
-def test_seconds_that_a_pod_ran_and_nobody_charged_are_seen(
+def test_the_checks_report_uncharged_pod_seconds(
     own_control_plane: OwnControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An end that is dated back, as if nothing had run since the lease began."""
+    """Plant a bug that backdates the end to the start."""
     plane = own_control_plane()
     witness = checks.Witness(plane.api)
     witness.start()
@@ -95,7 +95,7 @@ def test_seconds_that_a_pod_ran_and_nobody_charged_are_seen(
             assert (lease.pk, lease.generation) in {each.life for each in witness.held}
 
 
-def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnControlPlane) -> None:
+def test_the_checks_report_faults_of_volumes_and_stopped_leases(own_control_plane: OwnControlPlane) -> None:
     plane = own_control_plane()
     with World(plane, SEED) as world:
         owner = world.homes[0]

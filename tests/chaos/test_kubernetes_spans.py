@@ -1,4 +1,4 @@
-"""Handwritten cases of lost and overcharged seconds in the long run."""
+"""Accounting of lost and overcharged seconds in the long run."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BOOK = Book(Piece(1000, 1600), 1600)
 
 
 def sums(*held: tuple[float, float], book: Book = BOOK, silences: tuple[Silence, ...] = ()) -> dict[str, int]:
-    """Return what came of pods on one node, without what is nought."""
+    """Return the non-zero sums of pods on one node."""
     pods = [Held(LIFE, "n1", Piece(*each)) for each in held]
     found = account(pods, {LIFE: book}, silences, now=5000)
     for why in spans.FREE:  # there is one life only
@@ -18,17 +18,17 @@ def sums(*held: tuple[float, float], book: Book = BOOK, silences: tuple[Silence,
     return {why: s for why, s in found.items() if s}
 
 
-def test_a_pod_that_was_charged_from_its_start_to_its_end_owes_nothing() -> None:
+def test_a_fully_charged_pod_has_no_unpaid_seconds() -> None:
     assert sums((1000, 1600)) == {}
     assert sums((999.2, 1600.8)) == {"starting": 1, "going": 1}
 
 
-def test_a_pod_that_ran_on_after_the_end_that_was_written_later_is_lost() -> None:
+def test_seconds_after_a_backdated_end_count_as_lost() -> None:
     """Simulate an end that was dated back by an hour."""
     assert sums((1000, 4600), book=Book(Piece(1000, 1600), 4600)) == {"lost": 3000}
 
 
-def test_an_end_may_be_written_a_moment_after_it_came_and_no_more() -> None:
+def test_a_late_end_counts_as_lost_beyond_the_tolerance() -> None:
     assert sums((1000, 1601.4), book=Book(Piece(1000, 1600), 1601.4)) == {"silent": 1}
     assert sums((1000, 1601.6), book=Book(Piece(1000, 1600), 1601.6)) == {"lost": 2}
 
@@ -76,29 +76,29 @@ def test_a_recorded_outage_counts_as_silent_for_at_most_believed_s() -> None:
         ("going", (1000.0, 2200.0), spans.GOES_WITHIN_S),
     ],
 )
-def test_starts_and_ends_are_free_for_as_long_as_they_may_take(
+def test_starting_and_ending_seconds_are_free_up_to_their_limit(
     why: str, held: tuple[float, float], longest: float
 ) -> None:
     assert sums(held) == {why: longest, "lost": 600 - longest}
 
 
-def test_what_was_never_active_is_free_for_as_long_as_a_start_may_take() -> None:
+def test_a_lease_that_was_never_active_is_free_up_to_the_start_limit() -> None:
     given_up = Book(Piece(1000, 1000), 1000)
     assert sums((980, 1010), book=given_up) == {"starting": 20, "going": 10}
     assert sums((400, 1000), book=given_up)["lost"] == 600 - spans.STARTS_WITHIN_S
 
 
-def test_what_no_ledger_knows_is_lost() -> None:
+def test_a_pod_without_a_recorded_lease_counts_as_lost() -> None:
     pods = [Held(("lse_2", 1), "n1", Piece(1000, 2000))]
     assert account(pods, {}, (), now=2000)["lost"] == 1000 - spans.STARTS_WITHIN_S
 
 
-def test_a_gap_between_two_pods_is_seen_and_a_long_one_was_charged_for_nothing() -> None:
+def test_a_short_gap_between_pods_is_allowed_and_a_long_one_is_an_overcharge() -> None:
     assert sums((1000, 1200), (1220, 1600)) == {"between_pods": 20}
     assert sums((1000, 1200), (1400, 1600)) == {"charged_between_pods": 200}
     dark = Silence("n1", Piece(1210, 1390))
     assert sums((1000, 1200), (1400, 1600), silences=(dark,)) == {"between_pods": 200}
 
 
-def test_two_pods_at_once_hold_each_second_once() -> None:
+def test_overlapping_pods_count_each_second_once() -> None:
     assert sums((1000, 1500), (1400, 1600)) == {}

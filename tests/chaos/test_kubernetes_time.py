@@ -12,7 +12,7 @@ from tests.chaos.kubernetes_time import Jumps, Later, translated
 HOUR = timedelta(hours=1)
 
 
-def test_every_moment_of_a_document_is_moved_and_nothing_else() -> None:
+def test_only_timestamps_of_the_cluster_are_shifted() -> None:
     ours = b'"x/paid-until":"2026-11-21T12:00:00Z"'
     said = b'{"a":"2026-11-21T23:30:00Z","b":"2026-11-21T10:00:00.123456Z","c":"g1-2026",' + ours + b"}"
     moved = translated(said, HOUR)
@@ -20,7 +20,7 @@ def test_every_moment_of_a_document_is_moved_and_nothing_else() -> None:
     assert translated(moved, -HOUR) == said
 
 
-def test_what_was_before_within_and_after_a_jump_was_really_when_it_was() -> None:
+def test_times_before_within_and_after_a_jump_map_to_real_time() -> None:
     jumps, before = Jumps(), datetime.now(UTC)
     jumps.jump(HOUR)
     assert jumps.real(before) == before

@@ -44,7 +44,7 @@ def test_a_pod_ran_from_its_start_to_its_end_by_the_clusters_clock() -> None:
     assert seen.ran_until(LIFE) == datetime.fromisoformat(ENDED)
 
 
-def test_the_last_word_of_its_end_counts() -> None:
+def test_the_latest_reported_end_of_a_pod_counts() -> None:
     seen, later = witness(), "2026-11-21T10:05:02Z"
     seen._see(running("a"))
     for ended in (ENDED, later, ENDED):
@@ -52,7 +52,7 @@ def test_the_last_word_of_its_end_counts() -> None:
     assert seen.ran_until(LIFE) == datetime.fromisoformat(later)
 
 
-def test_what_waits_to_be_started_again_has_not_ended() -> None:
+def test_a_pod_in_restart_back_off_has_not_ended() -> None:
     seen = witness()
     seen._see(running("a"))
     seen._see(pod("a", waiting={"reason": "CrashLoopBackOff"}))
@@ -72,7 +72,7 @@ def test_a_running_or_unseen_pod_counts_as_running_until_now() -> None:
     assert seen.ran_until(("lse_2", 1)) >= before
 
 
-def test_two_pods_at_once_are_told_and_two_in_turn_are_not() -> None:
+def test_only_concurrent_pods_of_a_lease_are_reported() -> None:
     seen = witness()
     seen._see(running("a"))
     seen._forget("a")
@@ -82,7 +82,7 @@ def test_two_pods_at_once_are_told_and_two_in_turn_are_not() -> None:
     assert seen.twice == {LEASE}
 
 
-def test_what_an_older_state_does_not_know_ended_when_that_was_seen() -> None:
+def test_a_pod_missing_from_a_list_ended_when_that_was_observed() -> None:
     seen = witness()
     seen._see(running("a"))
     before = datetime.now(UTC)
@@ -92,7 +92,7 @@ def test_what_an_older_state_does_not_know_ended_when_that_was_seen() -> None:
     assert not seen.lives()
 
 
-def test_a_lease_that_was_stopped_ran_from_its_next_start_on() -> None:
+def test_a_restarted_lease_runs_from_the_start_of_its_new_pod() -> None:
     seen, again = witness(), (LEASE, 2)
     seen._see(running("a"))
     seen._see(pod("a", "Failed", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
@@ -124,7 +124,7 @@ def held(seen: Witness) -> list[tuple[str, float]]:
     return [(each.node, each.when.until - each.when.since) for each in seen.all_held()]
 
 
-def test_a_pod_holds_its_slice_while_its_program_is_started_again_and_until_it_is_over() -> None:
+def test_a_pod_holds_its_slice_across_restarts_until_it_ends() -> None:
     seen, crashed = witness(), {"startedAt": BEGAN, "finishedAt": "2026-11-21T10:00:03Z"}
     first = running("a")
     first["spec"]["nodeName"] = "n1"
@@ -140,7 +140,7 @@ def test_a_pod_holds_its_slice_while_its_program_is_started_again_and_until_it_i
     assert held(seen) == [("n1", 300)]
 
 
-def test_a_pod_that_began_and_ended_unseen_held_all_the_same() -> None:
+def test_a_pod_that_began_and_ended_unobserved_counts_as_holding() -> None:
     seen = witness()
     seen._see(pod("a", "Succeeded", terminated={"startedAt": BEGAN, "finishedAt": ENDED}))
     assert held(seen) == [("", 300)]
@@ -148,7 +148,7 @@ def test_a_pod_that_began_and_ended_unseen_held_all_the_same() -> None:
     assert held(seen) == [("", 300)]
 
 
-def test_a_pod_that_an_older_state_brought_back_held_nothing_between() -> None:
+def test_a_pod_that_reappears_held_nothing_in_between() -> None:
     seen = witness()
     seen._see(running("a"))
     seen._forget_all_but([])
@@ -160,7 +160,7 @@ def test_a_pod_that_an_older_state_brought_back_held_nothing_between() -> None:
 
 @dataclass
 class Still:
-    """A world whose clock never jumped."""
+    """A world without clock jumps."""
 
     jumps: Jumps = field(default_factory=Jumps)
 
@@ -193,7 +193,7 @@ def test_charges_after_a_pods_end_are_grouped_by_end_reason(reason: EndReason, s
 
 
 @pytest.mark.django_db
-def test_a_place_that_two_held_at_once_is_counted_and_one_held_in_turn_is_not() -> None:
+def test_only_concurrent_allocations_of_a_slot_are_counted() -> None:
     with simulate() as life:
         create_gpus(1)
         owner, what = create_tenant("Kestrel"), offering("whole-gpu")

@@ -43,7 +43,7 @@ def test_a_silent_valkey_keeps_no_request_waiting(here: Disturbed) -> None:
         here.until(intent, "active", within_s=60)
 
 
-def test_a_request_that_postgresql_died_under_is_done_once_when_it_is_sent_again(here: Disturbed) -> None:
+def test_a_request_repeated_after_a_postgresql_crash_creates_one_lease(here: Disturbed) -> None:
     intent = here.intent()
     with suppress(psycopg.OperationalError), here.locked("broker_lease"):  # which dies with it
         asking = threading.Thread(target=here.ask, args=[intent])
@@ -60,7 +60,7 @@ def test_a_request_that_postgresql_died_under_is_done_once_when_it_is_sent_again
     here.until(intent, "active", within_s=60)
 
 
-def test_an_answer_lost_on_the_way_is_given_again_and_nothing_is_done_twice(here: Disturbed) -> None:
+def test_a_lost_answer_is_replayed_and_creates_no_second_lease(here: Disturbed) -> None:
     intent = here.intent()
     line = http.client.HTTPConnection("127.0.0.1", here.running.port)
     line.request("POST", "/api/v1/leases", json.dumps(intent.body), here.client.headers(intent.key))
@@ -93,7 +93,7 @@ def test_a_worker_finishes_its_task_after_sigterm(here: Disturbed) -> None:
     assert here.history.rows(query, intent.body["name"]) == [(0, None)]
 
 
-def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -> None:
+def test_a_task_cut_off_at_shutdown_is_done_by_the_next_worker(here: Disturbed) -> None:
     intent, worker = here.intent(), here.fault_injector.main("worker")
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
@@ -107,7 +107,7 @@ def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -
     assert here.pods(intent) == 1
 
 
-def test_a_killed_child_of_the_worker_is_replaced_and_its_lease_goes_on(here: Disturbed) -> None:
+def test_a_killed_worker_child_is_replaced_and_its_lease_becomes_active(here: Disturbed) -> None:
     intent = here.intent()
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
@@ -117,7 +117,7 @@ def test_a_killed_child_of_the_worker_is_replaced_and_its_lease_goes_on(here: Di
     here.until(intent, "active", within_s=60)
 
 
-def test_a_database_set_to_read_only_refuses_clearly_and_goes_on_when_it_may(here: Disturbed) -> None:
+def test_a_read_only_database_returns_503_until_it_is_writable(here: Disturbed) -> None:
     before = here.intent()
     assert here.ask(before).status == 202
     with here.running.connect() as administrator:

@@ -28,7 +28,7 @@ PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu")
 
 
 def fleet(nodes: int, *, now: datetime) -> dict[str, str]:
-    """Put racks in and sell them on demand; return the offering of each profile."""
+    """Add racks and publish on-demand offerings; return the offering of each profile."""
     gpu_catalogue.load_gpu_models()
     hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=nodes)], now=now)
     gpu_catalogue.derive_offerings(now=now)
@@ -39,7 +39,7 @@ def fleet(nodes: int, *, now: datetime) -> dict[str, str]:
 
 
 def ceiling(tenant: Tenant, project: Project) -> None:
-    """Count what the project holds, far below what it may."""
+    """Set a quota far above what the project uses."""
     for kind, limit in ((QuotaKind.UNITS, 10**7), (QuotaKind.GPU_SECONDS, 10**13)):
         Quota.objects.update_or_create(
             tenant=tenant, project=project, kind=kind, defaults={"limit": limit, "soft_limit": limit}
@@ -48,7 +48,7 @@ def ceiling(tenant: Tenant, project: Project) -> None:
 
 @transaction.atomic
 def tenant_with_token(*, now: datetime) -> dict[str, str]:
-    """Make a tenant, a project below its root, quotas on both, and a machine's token."""
+    """Create a tenant, a project, quotas on both, and a service account token."""
     tenant, root = tenants.create(name="Kestrel Bio", owner=None, actor=OPERATOR, now=now, currency="EUR")
     project = projects.create(parent=root, name="docking", actor=OPERATOR, now=now)
     for node in (root, project):

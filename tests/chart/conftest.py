@@ -9,7 +9,7 @@ from tests.chart.rendering import ADDRESS, FULL, Object, objects
 
 @pytest.fixture(scope="session")
 def rewrite() -> bool:
-    """Tell whether the golden files are to be written anew."""
+    """Return whether the golden files are to be rewritten."""
     return bool(os.environ.get("REWRITE_GOLDEN"))
 
 
@@ -27,6 +27,6 @@ def full() -> list[Object]:
 
 @pytest.fixture(params=["defaults", "full"])
 def rendered(request: pytest.FixtureRequest) -> list[Object]:
-    """Return the objects, once of each."""
+    """Return the rendered objects of each installation in turn."""
     found: list[Object] = request.getfixturevalue(request.param)
     return found

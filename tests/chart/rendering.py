@@ -1,4 +1,4 @@
-"""What the chart renders, by the real Helm."""
+"""Rendering of the chart by the real Helm."""
 
 import json
 import subprocess
@@ -52,11 +52,11 @@ Object = dict[str, Any]
 
 
 class Refused(Exception):
-    """Helm did not take the values; carries its words."""
+    """Refusal of values by Helm, with its message."""
 
 
 def helm(*arguments: str, values: Object | None = None, env: dict[str, str] | None = None) -> str:
-    """Run Helm, with values on its standard input, and return what it said."""
+    """Run Helm with values on its standard input, and return its output."""
     program = binaries.find_binary("helm")
     assert program, "no Helm: make controlplane builds it"
     command = [str(program), *arguments, *(["--values", "-"] if values is not None else [])]

@@ -12,12 +12,12 @@ from tests.chart.rendering import FULL, named, objects
 MEND = "run: python -m deploy.chart_files"
 
 
-def test_the_schema_knows_the_settings_as_they_are_declared() -> None:
+def test_the_values_schema_matches_the_declared_settings() -> None:
     schema = json.loads(chart_files.SCHEMA.read_text())
     assert schema["properties"]["settings"]["properties"] == chart_files.settings(), MEND
 
 
-def test_the_chart_gives_a_cluster_what_the_broker_says_it_needs() -> None:
+def test_the_chart_contains_the_cluster_objects_generated_by_the_broker() -> None:
     assert {file.name: file.read_text() for file in chart_files.FILES.iterdir()} == chart_files.files(), MEND
     everything = yaml.safe_load_all("---\n".join(chart_files.files().values()))
     kinds = {item["kind"] for item in everything if isinstance(item, dict)}
@@ -44,7 +44,7 @@ def test_the_brokers_account_has_exactly_the_generated_rights() -> None:
     assert "*" not in json.dumps(role["rules"])
 
 
-def test_every_binding_is_to_an_account_that_exists() -> None:
+def test_every_role_binding_refers_to_an_existing_account() -> None:
     found = objects(FULL)
     accounts = {item["metadata"]["name"] for item in found if item["kind"] == "ServiceAccount"}
     bound = {who["name"] for item in found if item["kind"] == "ClusterRoleBinding" for who in item["subjects"]}
@@ -52,7 +52,7 @@ def test_every_binding_is_to_an_account_that_exists() -> None:
     assert "gpubroker-broker" in bound
 
 
-def test_the_dead_mans_switch_runs_the_releases_image_in_its_namespace() -> None:
+def test_the_reaper_runs_the_image_of_the_release_in_its_namespace() -> None:
     job = named(objects(FULL), "CronJob", "gpubroker-reaper")
     assert job["metadata"]["namespace"] == "gpus"
     pod = job["spec"]["jobTemplate"]["spec"]["template"]
@@ -60,7 +60,7 @@ def test_the_dead_mans_switch_runs_the_releases_image_in_its_namespace() -> None
     assert violations(pod) == []
 
 
-def test_hamis_scheduler_may_be_named_only_where_hami_is() -> None:
+def test_the_pod_policy_allows_hamis_scheduler_only_with_the_hami_driver() -> None:
     def policy(driver: str) -> str:
         found = objects({**FULL, "cluster": {"leases": True, "driver": driver}})
         return json.dumps(named(found, "ValidatingAdmissionPolicy", "gpub-pods"))
@@ -69,7 +69,7 @@ def test_hamis_scheduler_may_be_named_only_where_hami_is() -> None:
     assert "hami-scheduler" not in policy("device_plugin")
 
 
-def test_a_secret_setting_is_no_plain_value() -> None:
+def test_a_secret_setting_is_not_a_plain_value() -> None:
     from config.env import EnvironmentSettings
 
     secret = {
@@ -81,7 +81,7 @@ def test_a_secret_setting_is_no_plain_value() -> None:
     assert not set(chart_files.settings()) & (secret | chart_files.CHARTS_OWN | chart_files.WITH_PASSWORD)
 
 
-def test_settings_arrive_as_the_product_reads_them() -> None:
+def test_settings_are_rendered_in_the_format_that_the_product_reads() -> None:
     from config.env import EnvironmentSettings
 
     pod = named(objects(FULL), "Deployment", "gpubroker-web")["spec"]["template"]["spec"]

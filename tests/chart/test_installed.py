@@ -50,7 +50,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def home(control_plane: ControlPlane) -> Iterator[str]:
-    """Make a namespace that lets in restricted pods only."""
+    """Create a namespace that admits restricted pods only."""
     name = f"gpus-{secrets.token_hex(4)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     control_plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
@@ -78,7 +78,7 @@ def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Iterator[
 
 
 def everything(plane: ControlPlane, home: str) -> set[str]:
-    """Name every object in a namespace, and every one that belongs to none."""
+    """Return the names of all objects of a namespace and of the cluster."""
     found = set()
     groups = [f"/apis/{each['preferredVersion']['groupVersion']}" for each in plane.api.get("/apis")["groups"]]
     for root in ["/api/v1", *groups]:
@@ -97,7 +97,7 @@ def jobs(plane: ControlPlane, home: str) -> list[str]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("values", [ADDRESS, HERE], ids=["defaults", "full"])
-def test_an_installation_runs_is_upgraded_and_leaves_nothing(
+def test_an_installation_runs_is_upgraded_and_leaves_no_objects(
     control_plane: ControlPlane, home: str, command: Callable[..., str], values: dict[str, Any]
 ) -> None:
     before = everything(control_plane, home)
@@ -137,7 +137,7 @@ def test_an_installation_runs_is_upgraded_and_leaves_nothing(
     assert left == set()
 
 
-def test_the_account_may_do_what_the_role_says_and_nothing_more(
+def test_the_service_account_has_exactly_the_rights_of_its_role(
     control_plane: ControlPlane, home: str, command: Callable[..., str]
 ) -> None:
     leases = {**ADDRESS, **MIGRATES, "cluster": {"leases": True}}
@@ -160,7 +160,7 @@ def test_the_account_may_do_what_the_role_says_and_nothing_more(
     command("uninstall", "--wait", "--timeout", "240s")
 
 
-def test_a_migration_that_fails_stops_the_installation(
+def test_a_failed_migration_stops_the_installation(
     control_plane: ControlPlane, home: str, command: Callable[..., str]
 ) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": home}}

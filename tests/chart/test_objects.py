@@ -25,7 +25,7 @@ def test_every_object_is_valid(rendered: list[Object], version: str) -> None:
         kubernetes_validate.validate(item, version, strict=True)
 
 
-def test_every_pod_keeps_to_the_restricted_standard(rendered: list[Object]) -> None:
+def test_every_pod_meets_the_restricted_pod_security_standard(rendered: list[Object]) -> None:
     assert [(name, found) for name, pod in pods(rendered) if (found := violations(pod))] == []
 
 
@@ -39,14 +39,14 @@ def test_root_file_systems_are_read_only_and_volumes_are_limited(
         assert kinds == {"projected", "emptyDir"}, name
 
 
-def test_every_container_says_what_it_needs(rendered: list[Object]) -> None:
+def test_every_container_has_requests_and_a_memory_limit(rendered: list[Object]) -> None:
     for name, pod in pods(rendered):
         resources = pod["spec"]["containers"][0]["resources"]
         assert {"cpu", "memory"} <= set(resources["requests"]), name
         assert "memory" in resources["limits"], name
 
 
-def test_each_process_finds_its_own_login_and_no_other(full: list[Object]) -> None:
+def test_each_process_mounts_only_its_own_credentials(full: list[Object]) -> None:
     login = {}
     for name, pod in pods(full):
         files = secret_files(pod)
@@ -61,12 +61,12 @@ def test_each_process_finds_its_own_login_and_no_other(full: list[Object]) -> No
     assert login == dict.fromkeys(web, "web") | dict.fromkeys(worker, "worker")
 
 
-def test_no_credential_is_in_what_is_rendered(full: list[Object]) -> None:
+def test_rendered_objects_contain_no_credentials(full: list[Object]) -> None:
     assert not [item for item in full if item["kind"] == "Secret"]
     assert not re.search(r"postgresql://|redis://", json.dumps(full))
 
 
-def test_only_who_talks_to_an_api_server_carries_a_token(full: list[Object], defaults: list[Object]) -> None:
+def test_only_workers_and_agents_mount_a_service_account_token(full: list[Object], defaults: list[Object]) -> None:
     def carries(found: list[Object]) -> set[str]:
         return {name for name, pod in pods(found) if pod["spec"]["automountServiceAccountToken"]}
 
@@ -74,11 +74,11 @@ def test_only_who_talks_to_an_api_server_carries_a_token(full: list[Object], def
     assert carries(full) == {"gpubroker-worker", "gpubroker-agent-north", "gpubroker-agent-south"}
 
 
-def test_leases_elsewhere_need_no_right_here(defaults: list[Object]) -> None:
+def test_an_installation_without_leases_has_no_cluster_role(defaults: list[Object]) -> None:
     assert not [item for item in defaults if item["kind"].startswith("ClusterRole")]
 
 
-def test_services_policies_and_budgets_choose_exactly_the_pods_they_mean(rendered: list[Object]) -> None:
+def test_selectors_of_services_policies_and_budgets_match_the_intended_pods(rendered: list[Object]) -> None:
     labels = {name.removeprefix("gpubroker-"): pod["metadata"]["labels"] for name, pod in pods(rendered)}
 
     def chosen(selector: dict[str, str]) -> set[str]:
@@ -101,7 +101,7 @@ def test_only_workers_and_agents_may_reach_api_servers(full: list[Object]) -> No
     assert set(rule["values"]) == {"worker", "agent-north", "agent-south"}
 
 
-def test_web_and_events_are_asked_for_their_health_and_web_for_its_readiness(defaults: list[Object]) -> None:
+def test_web_and_events_are_probed_at_health_and_web_at_start_at_ready(defaults: list[Object]) -> None:
     def probed_path(process: str, probe: str) -> str:
         pod = named(defaults, "Deployment", f"gpubroker-{process}")["spec"]["template"]
         return str(pod["spec"]["containers"][0][probe]["httpGet"]["path"])
@@ -140,7 +140,7 @@ def test_a_budget_never_covers_a_single_pod() -> None:
     assert budgets == {"gpubroker-events", "gpubroker-relay"}
 
 
-def test_an_autoscaler_alone_decides_how_many(full: list[Object]) -> None:
+def test_an_autoscaled_deployment_has_no_replica_count(full: list[Object]) -> None:
     assert "replicas" not in named(full, "Deployment", "gpubroker-web")["spec"]
     assert named(full, "HorizontalPodAutoscaler", "gpubroker-web")["spec"]["minReplicas"] == 2
 

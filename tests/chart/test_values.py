@@ -1,4 +1,4 @@
-"""Invalid chart values are refused with their place."""
+"""Refused chart values."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ MISSING: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("values", "place", "why"), BAD)
-def test_bad_values_are_refused_at_their_place(values: dict[str, Any], place: str, why: str) -> None:
+def test_invalid_values_are_refused_with_their_path(values: dict[str, Any], place: str, why: str) -> None:
     with pytest.raises(Refused) as refused:
         text({**ADDRESS, **values})
     assert f"at '{place}'" in str(refused.value)
@@ -50,6 +50,6 @@ def test_bad_values_are_refused_at_their_place(values: dict[str, Any], place: st
 
 
 @pytest.mark.parametrize(("values", "fix"), MISSING)
-def test_what_is_missing_is_asked_for_with_the_fix(values: dict[str, Any], fix: str) -> None:
+def test_missing_values_are_refused_with_a_fix(values: dict[str, Any], fix: str) -> None:
     with pytest.raises(Refused, match=fix):
         text({**ADDRESS, **values})

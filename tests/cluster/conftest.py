@@ -1,4 +1,4 @@
-"""What all tests on a real control plane share."""
+"""Fixtures of tests on a real control plane."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sim(db: None) -> "Iterator[Simulation]":
-    """Let time be the real one, and ids too: the cluster is shared, and remembers."""
+    """Use real time and random ids, because tests share the cluster."""
     from ports import clock, outbox
     from tests.simulation import Simulation
 
@@ -71,7 +71,7 @@ def watching(installed: "Installation") -> "Iterator[RunningAgent]":
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> "Iterator[AccessRecord]":
-    """Note what is asked from now on, and every refusal for want of a right."""
+    """Record requests and refusals for missing rights from now on."""
     from broker.provisioners.kubernetes.client import transport
     from broker.provisioners.kubernetes.client.api_errors import AccessDenied
     from tests.cluster.access_record import AccessRecord
@@ -97,7 +97,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> "Iterator[AccessRecord]":
 
 @pytest.fixture(params=["simulated", pytest.param("kubernetes", marks=pytest.mark.cluster)])
 def stage(request: pytest.FixtureRequest) -> "Iterator[Stage]":
-    """Create each provisioner's test means, if available here."""
+    """Create the stage of each provisioner that is available here."""
     from tests.cluster.stages import KubernetesStage, SimulatedStage
 
     if request.param == "simulated":
@@ -111,7 +111,7 @@ def stage(request: pytest.FixtureRequest) -> "Iterator[Stage]":
 
 @pytest.fixture
 def simulated_stage(db: None) -> "SimulatedStage":
-    """Put the simulated provisioner into its world, for what only it can play."""
+    """Create the stage of the simulated provisioner."""
     from tests.cluster.stages import SimulatedStage
 
     return SimulatedStage()

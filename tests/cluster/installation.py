@@ -1,4 +1,4 @@
-"""A cluster that was registered, with one node and a tenant."""
+"""A registered cluster with one node and a tenant."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ BEAT_S = 5.0
 
 
 class Installation:
-    """A joined cluster with one node, whose GPUs are for sale, and a tenant."""
+    """A registered cluster with offerings on one node, and a tenant."""
 
     agent: ClusterAgent | None = None  # who follows the cluster; what it says is believed only while it is heard
     skew = timedelta()  # how far the clock of the product is played ahead
@@ -56,7 +56,7 @@ class Installation:
         return cluster_registration.update_inventory(self.cluster, found, now=self.sim.now)
 
     def until(self, lease: Lease, state: str, *, seconds: int = 90) -> Lease:
-        """Let the workers work, in real time, until a lease is in a state."""
+        """Run the workers in real time until a lease is in a state."""
         end = clock.monotonic() + seconds
         while clock.monotonic() < end:
             self.pass_on()
@@ -66,7 +66,7 @@ class Installation:
         raise AssertionError(f"{lease.state}, not {state}: {lease.progress} {lease.pending_reason}")
 
     def pass_on(self) -> None:
-        """Let real time pass with workers, sweeps and agent.
+        """Run workers, sweeps and agent for a moment of real time.
 
         No less: where an agent follows, workers leave it to that to tell of what comes, and to beat should it not.
         """

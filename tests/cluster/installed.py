@@ -22,7 +22,7 @@ def some_id(prefix: str) -> str:
 
 
 def install(api: Api, driver: SliceDriver) -> None:
-    """Do what an administrator does once."""
+    """Install the cluster-wide objects as an administrator."""
     for each in cluster_objects(driver, image="gpubroker:1"):
         api.apply(each, manager="gpubroker-install")
 
@@ -36,7 +36,7 @@ def open_project(api: Api, driver: SliceDriver, **changes: Any) -> ProjectSpec:
 
 
 def make(api: Api, driver: SliceDriver, lease: LeaseSpec) -> list[Object]:
-    """Apply a lease, the anchor first, and return what the server made of it."""
+    """Apply a lease, the anchor first, and return the stored objects."""
     owner = api.apply(anchor(lease, driver), manager="gpubroker-lease")
     rest = lease_objects(lease, driver, anchor_uid=owner["metadata"]["uid"])
     served = [each for each in rest if each["kind"] not in UNSERVED]

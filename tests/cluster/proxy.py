@@ -18,7 +18,7 @@ from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 
 @dataclass
 class Fault:
-    """What happens to the next few requests whose method and path match."""
+    """A fault of the next few requests whose method and path match."""
 
     what: str  # such as "POST .*/configmaps$"
     status: int = 0

@@ -24,7 +24,7 @@ class RunningAgent:
         self.installed.agent = self.agent
 
     def restart(self) -> None:
-        """Replace the agent with a new one, which knows nothing yet."""
+        """Replace the agent with a new one without state."""
         self.ended.set()
         self.start()
 

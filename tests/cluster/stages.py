@@ -1,4 +1,4 @@
-"""Each provisioner with the means to prepare, wait and break."""
+"""Each provisioner with its environment, waits and faults."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ PLUGIN = DevicePluginDriver(MODELS)
 
 
 class Stage(Protocol):
-    """A provisioner with the world it acts in."""
+    """A provisioner with its environment."""
 
     provisioner: Provisioner
     slow_image: str
@@ -142,7 +142,7 @@ class KubernetesStage:
         return [name for name in self.provisioner.names() if name.startswith(mine)]
 
     def clear(self) -> None:
-        """Take away what the test made; its nodes go by themselves."""
+        """Delete what the test created; its nodes are removed by their fixture."""
         close(self.plane.api, f"gpubroker.dev/project={self.project_id}")
 
 
@@ -168,5 +168,5 @@ def gone(stage: Stage, order: ProvisionSpec) -> None:
 
 
 def of_nobody(order: ProvisionSpec) -> ProvisionSpec:
-    """Return the same for a lease that nobody knows."""
+    """Return the same order for an unknown lease."""
     return replace(order, lease_id=some_id("lse"))

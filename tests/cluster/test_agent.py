@@ -1,4 +1,4 @@
-"""The agent on a real control plane updates rows and survives its death."""
+"""The agent on a real control plane: updates, repairs and restarts."""
 
 import itertools
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from tests.simulation import reload_lease
 
 
 class Dead(BaseException):
-    """The agent is no more, whatever it catches."""
+    """Death of the agent, which no exception handler catches."""
 
 
 class Pen:
-    """Writes for the agent, and dies around the n-th write."""
+    """Writer of the agent that dies before or after its n-th write."""
 
     def __init__(self, note: Callable[..., int], *, after: bool) -> None:
         self._note, self._after, self.left = note, after, 0
@@ -43,8 +43,8 @@ class Pen:
         return found
 
 
-def like_the_reapers(node: str) -> Object:
-    """Return a pod of ours without a lease, like the reaper's."""
+def pod_without_lease(node: str) -> Object:
+    """Return one of our pods without a lease, like the reaper's."""
     made = pod(f"reaper-{node}", NAMESPACE, node=node)
     made["metadata"]["labels"] = {labels.MANAGED_BY: labels.MANAGER_NAME}
     return made
@@ -53,7 +53,7 @@ def like_the_reapers(node: str) -> Object:
 def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None:
     installed = watching.installed
     watching.run_loop_until(watching.reads_are_cached)  # else the workers ask the cluster themselves
-    installed.plane.api.create(like_the_reapers(installed.node))
+    installed.plane.api.create(pod_without_lease(installed.node))
     watching.run_loop_until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
         installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s"),
@@ -67,7 +67,7 @@ def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None
     assert all(each.lists == 1 for each in watching.agent.reflectors)
 
 
-def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
+def test_the_agent_activates_a_lease_without_any_read_of_the_cluster(
     watching: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = watching.installed
@@ -88,7 +88,7 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
     assert "GET" not in requests
 
 
-def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_seconds(
+def test_a_late_pod_of_an_ended_lease_is_deleted_within_seconds(
     watching: RunningAgent,
 ) -> None:
     """Simulate a controller that acts on old state."""
@@ -112,7 +112,7 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
 
 @pytest.mark.deep
 @pytest.mark.parametrize("after", [False, True])
-def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
+def test_an_agent_killed_at_any_write_is_replaced_without_lost_or_duplicate_pods(
     after: bool, watching: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed, pen = watching.installed, Pen(observed_objects.record_observed, after=after)
@@ -197,7 +197,7 @@ def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: Run
 
 
 @pytest.mark.deep
-def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: RunningAgent) -> None:
+def test_a_manually_changed_or_deleted_resource_quota_is_repaired_within_seconds(watching: RunningAgent) -> None:
     installed, api = watching.installed, watching.installed.plane.api
     what = offering("1g.10gb")
     installed.until(installed.sim.request_lease(installed.home, what, image="registry.example/acts:pull-0s"), "active")
@@ -217,9 +217,7 @@ def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: R
     assert watching.run_loop_until(is_right) < 30
 
 
-def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
-    watching: RunningAgent, gpu_nodes: Nodes
-) -> None:
+def test_a_powered_off_node_is_lost_and_becomes_ready_again(watching: RunningAgent, gpu_nodes: Nodes) -> None:
     node = watching.installed.node
 
     def state() -> str:
@@ -232,7 +230,7 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching.run_loop_until(lambda: state() == "ready")
 
 
-def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: Installation, gpu_nodes: Nodes) -> None:
+def test_published_dra_devices_are_followed_with_one_list_per_watch(installed: Installation, gpu_nodes: Nodes) -> None:
     Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", accept_next_inventory=True)
     watching = RunningAgent(installed)
     api, node = installed.plane.api, gpu_nodes.add(GpuNode(gpus=0))

@@ -17,18 +17,18 @@ def test_a_new_lease_is_pending_with_a_text_and_then_ready(stage: Stage) -> None
     assert stage.provisioner.observe(stage.order(), now=stage.now).seen is ObservedState.READY
 
 
-def test_ensuring_twice_makes_one(stage: Stage) -> None:
+def test_repeated_ensure_creates_one_lease(stage: Stage) -> None:
     for _ in range(3):
         stage.provisioner.ensure(stage.order(), now=stage.now)
     assert stage.names() == [stage.order().name]
 
 
-def test_observing_makes_nothing(stage: Stage) -> None:
+def test_observing_creates_nothing(stage: Stage) -> None:
     assert stage.provisioner.observe(stage.order(), now=stage.now).seen is ObservedState.GONE
     assert stage.names() == []
 
 
-def test_removing_is_done_only_once_it_is_gone(stage: Stage) -> None:
+def test_remove_is_pending_until_the_lease_is_gone(stage: Stage) -> None:
     order = stage.order()
     ready(stage, order)
     first = stage.provisioner.remove(order, now=stage.now)
@@ -38,12 +38,12 @@ def test_removing_is_done_only_once_it_is_gone(stage: Stage) -> None:
     assert stage.names() == []
 
 
-def test_removing_what_never_was_or_is_gone_already_says_gone(stage: Stage) -> None:
+def test_removing_a_missing_lease_reports_gone(stage: Stage) -> None:
     gone(stage, stage.order())
     gone(stage, stage.order())
 
 
-def test_removing_what_has_hardly_begun_leaves_nothing(stage: Stage) -> None:
+def test_removing_a_lease_right_after_ensure_leaves_no_objects(stage: Stage) -> None:
     order = stage.order()
     stage.provisioner.ensure(order, now=stage.now)
     gone(stage, order)
@@ -57,7 +57,7 @@ def test_a_lease_being_removed_is_not_created_again(stage: Stage) -> None:
     assert stage.provisioner.ensure(order, now=stage.now).seen is ObservedState.GONE
 
 
-def test_generations_of_one_lease_are_different_things(stage: Stage) -> None:
+def test_generations_of_one_lease_are_created_and_removed_separately(stage: Stage) -> None:
     old, new = stage.order(1), stage.order(2)
     ready(stage, old)
     assert stage.provisioner.observe(new, now=stage.now).seen is ObservedState.GONE
@@ -68,7 +68,7 @@ def test_generations_of_one_lease_are_different_things(stage: Stage) -> None:
     ready(stage, new)
 
 
-def test_an_image_that_does_not_exist_is_refused_in_words(stage: Stage) -> None:
+def test_a_missing_image_is_refused_with_its_name(stage: Stage) -> None:
     order = stage.order(image=stage.refused_image)
     seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), ObservedState.REFUSED, seconds=400)
     assert stage.refused_image in seen.text
@@ -83,7 +83,7 @@ def test_a_slow_image_is_pending_for_minutes(stage: Stage) -> None:
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), ObservedState.READY, seconds=400)
 
 
-def test_a_lost_node_is_told_with_the_last_sign_of_life(stage: Stage) -> None:
+def test_a_lost_node_is_reported_with_the_time_it_was_last_seen(stage: Stage) -> None:
     order = stage.order()
     ready(stage, order)
     stage.lose_node()
@@ -96,7 +96,7 @@ def test_a_lost_node_is_told_with_the_last_sign_of_life(stage: Stage) -> None:
 
 
 @pytest.mark.deep
-def test_a_lost_node_confirms_nothing_until_it_is_back(stage: Stage) -> None:
+def test_a_removal_on_a_lost_node_is_confirmed_only_after_its_return(stage: Stage) -> None:
     order = stage.order()
     ready(stage, order)
     stage.lose_node()
@@ -108,7 +108,7 @@ def test_a_lost_node_confirms_nothing_until_it_is_back(stage: Stage) -> None:
     gone(stage, order)
 
 
-def test_what_belongs_to_no_lease_can_be_removed_by_its_name(stage: Stage) -> None:
+def test_objects_without_a_lease_are_removed_by_name(stage: Stage) -> None:
     order = stage.order()
     order = replace(order, lease_id=some_id("lse"))
     order = replace(order, name=spec_name(order.lease_id, order.generation))
@@ -122,7 +122,7 @@ def test_what_belongs_to_no_lease_can_be_removed_by_its_name(stage: Stage) -> No
     stage.provisioner.remove_named(order.name, now=stage.now)
 
 
-def test_the_same_order_takes_as_long_whoever_looks(simulated_stage: SimulatedStage) -> None:
+def test_repeated_observations_of_one_order_are_equal(simulated_stage: SimulatedStage) -> None:
     stage, order = simulated_stage, simulated_stage.order()
     stage.provisioner.ensure(order, now=stage.now)
     stage.wait(1)
@@ -140,7 +140,7 @@ def test_a_failed_gpu_is_reported_with_its_reason_and_ends_its_pod(simulated_sta
     gone(stage, order)
 
 
-def test_names_carry_the_fence_and_never_meet() -> None:
+def test_names_contain_the_generation_and_are_unique() -> None:
     names = {spec_name(f"lse_{number:026d}", g) for number in range(100) for g in range(1, 20)}
     assert len(names) == 100 * 19
     assert all(len(name) <= 63 and name == name.lower() for name in names)

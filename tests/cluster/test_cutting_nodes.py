@@ -1,4 +1,4 @@
-"""Node partitioners, simulated and real, behave alike."""
+"""Contract of every node partitioner, simulated and real."""
 
 import json
 import time
@@ -60,7 +60,7 @@ class SimulatedStage:
 class KubernetesStage:
     def __init__(self, plane: ControlPlane, nodes: Nodes, manners: str) -> None:
         self.machine = PartitionedNode("nod", real_node(nodes, manners, WANTED), "clu")
-        self.hands = real_hands(plane)
+        self.hands = real_partitioner(plane)
 
     @property
     def now(self) -> datetime:
@@ -80,15 +80,15 @@ def real_node(nodes: Nodes, manners: str, *layouts: dict[int, GpuLayout]) -> str
     return nodes.add(GpuNode(gpus=2, layouts=known, manners=manners))
 
 
-def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> MigManagerPartitioner:
+def real_partitioner(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> MigManagerPartitioner:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
     plane.api.apply(namespace)
     transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
     return MigManagerPartitioner(transport_of=lambda cluster: transport, learns_within=learns_within)
 
 
-def tells(plane: ControlPlane, node: str, most: dict[str, int]) -> str:
-    """Let mig-manager publish a node's possible layouts; return the place."""
+def publish_layouts(plane: ControlPlane, node: str, most: dict[str, int]) -> str:
+    """Publish a node's possible layouts as mig-manager does; return the path."""
     layouts = [{"devices": "all", "mig-enabled": True, "mig-devices": most}]
     marks = {"app.kubernetes.io/component": "nvidia-mig-manager", "nvidia.com/node-name": node}
     meta = {"name": f"{node}-mig-config", "namespace": "gpu-operator", "labels": marks}
@@ -114,7 +114,7 @@ def until(stage: Stage, right: Callable[[ObservedLayout], bool]) -> ObservedLayo
     raise AssertionError(f"still {seen}")
 
 
-def tell(stage: Stage, name: str) -> None:
+def request_layout(stage: Stage, name: str) -> None:
     """Repartition a node from its present state; retry on change."""
     assert stage.hands.prepare(stage.machine, WANTED, now=stage.now) == timedelta()
     for _ in range(20):
@@ -124,7 +124,7 @@ def tell(stage: Stage, name: str) -> None:
     raise AssertionError("the node never stands still")
 
 
-def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
+def test_an_unpartitioned_node_is_observed_with_its_whole_gpus(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     seen = here.hands.observe(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.exists) == ("", False, 0, True)
@@ -132,25 +132,25 @@ def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
 
-def test_a_taint_is_set_and_taken_away_however_often(stage: Callable[[str], Stage]) -> None:
+def test_setting_and_removing_a_taint_is_idempotent(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     for on in (True, True, False, False):
         here.hands.taint(here.machine, on=on)
         assert here.hands.observe(here.machine, now=here.now).tainted is on
 
 
-def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]) -> None:
+def test_a_working_node_offers_the_requested_layout(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
-    tell(here, NAME)
+    request_layout(here, NAME)
     seen = until(here, lambda seen: seen.state == "success")
     assert (seen.config, dict(seen.slots)) == (NAME, slices_offered(WANTED.values()))
 
 
 def test_the_success_of_the_last_layout_does_not_count_for_the_next(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
-    tell(here, NAME)
+    request_layout(here, NAME)
     until(here, lambda seen: seen.state == "success")
-    tell(here, layout_alias(NAME))
+    request_layout(here, layout_alias(NAME))
     assert here.hands.observe(here.machine, now=here.now).state in ("", "pending")
     until(here, lambda seen: seen.state == "success")
 
@@ -164,32 +164,32 @@ def test_a_layout_is_not_applied_for_a_stale_node_version(stage: Callable[[str],
     assert here.hands.observe(here.machine, now=here.now).config == ""
 
 
-def test_a_node_that_fails_says_so(stage: Callable[[str], Stage]) -> None:
+def test_a_failed_layout_change_is_reported(stage: Callable[[str], Stage]) -> None:
     here = stage("fails")
-    tell(here, NAME)
+    request_layout(here, NAME)
     until(here, lambda seen: seen.state == "failed")
 
 
-def test_a_wedge_is_healed_by_another_name_and_back(stage: Callable[[str], Stage]) -> None:
+def test_a_hanging_layout_change_recovers_by_an_alias_and_back(stage: Callable[[str], Stage]) -> None:
     here = stage("wedges-once")
-    tell(here, NAME)
+    request_layout(here, NAME)
     until(here, lambda seen: seen.state == "pending")
     for _ in range(8):
         here.wait()
     assert here.hands.observe(here.machine, now=here.now).state == "pending"
-    tell(here, layout_alias(NAME))
+    request_layout(here, layout_alias(NAME))
     until(here, lambda seen: seen.state in ("pending", "success"))
     here.wait()
-    tell(here, NAME)
+    request_layout(here, NAME)
     # A node says that it is done before its plugin reports what there is now.
     seen = until(here, lambda seen: seen.state == "success" and bool(seen.slots))
     assert dict(seen.slots) == slices_offered(WANTED.values())
 
 
 class TestReal:
-    """What only a real control plane can show."""
+    """Tests that need a real control plane."""
 
-    def test_other_taints_stay(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_other_taints_are_kept(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         path = f"/api/v1/nodes/{here.machine.name}"
         other = {"key": "example.org/new", "value": "x", "effect": "PreferNoSchedule"}
@@ -199,7 +199,7 @@ class TestReal:
         here.hands.taint(here.machine, on=False)
         assert control_plane.api.get(path)["spec"]["taints"] == [other]
 
-    def test_any_pod_with_a_slice_counts_and_no_other(
+    def test_only_pods_with_a_slice_are_counted(
         self, control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
@@ -211,16 +211,18 @@ class TestReal:
         until(here, lambda seen: seen.pods == 1)
         assert here.hands.observe(here.machine, now=here.now).pods == 1
 
-    def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_a_deleted_node_is_observed_as_missing(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         gpu_nodes.remove(here.machine.name)
         until(here, lambda seen: not seen.exists)
         here.hands.taint(here.machine, on=False)
         assert not here.hands.apply_config(here.machine, NAME, version="1", now=here.now)
 
-    def test_layouts_are_added_to_those_that_are_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_new_layouts_are_added_to_the_existing_config_map(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
-        hands = real_hands(control_plane, learns_within=timedelta(minutes=2))
+        hands = real_partitioner(control_plane, learns_within=timedelta(minutes=2))
         first, second = {0: ONES}, {0: THREES}
         with_others = {"data": {"config.yaml": "version: v1\nmig-configs: {all-disabled: [{mig-enabled: false}]}\n"}}
         hands.prepare(here.machine, {0: WHOLE_GPU_LAYOUT}, now=NOW)
@@ -234,15 +236,15 @@ class TestReal:
         assert all(word in text for word in ("all-disabled", layout_name(first), layout_alias(layout_name(second))))
         control_plane.api.delete(path)
 
-    def test_supported_profiles_of_a_node_are_read_from_its_own_config_map(
+    def test_supported_profiles_are_read_from_the_config_map_of_the_node(
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         mute, other = PartitionedNode("mute", "mute", "clu"), PartitionedNode("other", "other", "clu")
         all_of_them = [here.machine, mute, other]
         assert here.hands.profiles(all_of_them) == {}
-        path = tells(control_plane, here.machine.name, {"1g.10gb": 7})
-        others = tells(control_plane, "other", {"3g.40gb": 2})
+        path = publish_layouts(control_plane, here.machine.name, {"1g.10gb": 7})
+        others = publish_layouts(control_plane, "other", {"3g.40gb": 2})
         assert here.hands.profiles(all_of_them) == {"nod": {"1g.10gb": 7}, "other": {"3g.40gb": 2}}
         assert here.hands.profiles([here.machine]) == {"nod": {"1g.10gb": 7}}
         control_plane.api.patch(path, {"data": {"config.yaml": "what: ever"}})
@@ -250,7 +252,9 @@ class TestReal:
         for each in (path, others):
             control_plane.api.delete(each)
 
-    def test_without_rights_nothing_is_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+    def test_an_observation_without_rights_raises_cluster_unreachable(
+        self, control_plane: ControlPlane, gpu_nodes: Nodes
+    ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         nobody = Transport(lambda: control_plane.kubeconfig("nobody"))
         with pytest.raises(ClusterUnreachable, match="cannot"):
@@ -263,16 +267,16 @@ def sim(db: None) -> Iterator[Simulation]:
         yield made
 
 
-def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
+def test_a_node_of_a_real_control_plane_is_repartitioned_for_a_queued_lease(
     sim: Simulation, control_plane: ControlPlane, gpu_nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hands = real_hands(control_plane)
+    hands = real_partitioner(control_plane)
     monkeypatch.setattr(node_partitioners, "_load_partitioner", lambda path: hands)
     (node,) = create_fixed_nodes()
     kestrel = create_tenant("Kestrel")
     waiting = sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    found = tells(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
+    found = publish_layouts(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
     change = approve_repartition(node, sim)
     control_plane.api.delete(found)
     name = real_node(gpu_nodes, "wedges-once", change.cuts)

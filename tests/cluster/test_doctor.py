@@ -53,7 +53,7 @@ def bad(findings: Findings) -> set[str]:
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Start a cluster that nobody has installed anything in."""
+    """Start a bare cluster."""
     with ControlPlane() as made:
         yield made
 
@@ -63,7 +63,7 @@ def admin(plane: ControlPlane) -> Any:
 
 
 @pytest.mark.cluster
-def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane) -> None:
+def test_a_bare_cluster_passes_the_examination_after_installation(own_control_plane: OwnControlPlane) -> None:
     plane = own_control_plane()
     bare = look(admin(plane))
     assert bare["reachable"].outcome is CheckOutcome.OK
@@ -118,7 +118,7 @@ def test_changed_cluster_objects_are_reported_and_repaired(plane: ControlPlane) 
 
 
 @pytest.mark.cluster
-def test_policies_are_tried_in_a_projects_namespace(plane: ControlPlane) -> None:
+def test_admission_policies_are_tested_in_a_project_namespace(plane: ControlPlane) -> None:
     api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
     install_cluster(api, PLUGIN, image="gpubroker:1")
     marks = {"app.kubernetes.io/managed-by": "gpubroker"}
@@ -130,7 +130,7 @@ def test_policies_are_tried_in_a_projects_namespace(plane: ControlPlane) -> None
 
 
 def becomes(plane: ControlPlane, outcome: CheckOutcome) -> None:
-    """Wait until a trial has this outcome: policies hold some moments after they are written."""
+    """Wait until the policy check has this outcome; policies apply with a delay."""
     end = time.monotonic() + 90
     while (seen := look(admin(plane))["admission-works"]).outcome is not outcome:
         assert time.monotonic() < end, seen
@@ -138,7 +138,7 @@ def becomes(plane: ControlPlane, outcome: CheckOutcome) -> None:
 
 @pytest.mark.deep
 @pytest.mark.cluster
-def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
+def test_network_policies_are_tested_with_pods_that_are_removed_afterwards(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Simulate the network probe by the tag of its image."""
@@ -165,7 +165,7 @@ def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
 
 
 @pytest.mark.cluster
-def test_credentials_without_rights_are_reported_as_such(plane: ControlPlane) -> None:
+def test_credentials_without_rights_are_reported_as_missing_rights(plane: ControlPlane) -> None:
     seen = look(plane.kubeconfig("nobody"))
     assert seen["reachable"].outcome is CheckOutcome.OK
     assert {"rights"} <= bad(seen)
@@ -195,7 +195,7 @@ def test_connection_failures_have_distinct_messages(plane: ControlPlane) -> None
 @pytest.mark.deep
 @pytest.mark.cluster
 @pytest.mark.django_db
-def test_the_commands_examine_install_and_register(
+def test_the_setup_and_doctor_commands_install_register_and_examine_a_cluster(
     plane: ControlPlane, tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()

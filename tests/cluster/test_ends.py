@@ -1,4 +1,4 @@
-"""Leases that end while the broker is away are recorded later."""
+"""Leases that end while the broker is stopped."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ PODS, ANCHORS = "/api/v1/pods", "/api/v1/configmaps"
 
 
 class Away:
-    """Some leases that are active, and a broker that looks away from now on."""
+    """Active leases, and a broker that is stopped from now on."""
 
     def __init__(self, installed: Installation) -> None:
         self.installed, self.api = installed, installed.plane.api
@@ -77,7 +77,7 @@ def is_evicted(away: Away, lease: Lease) -> datetime:
     return away.finished(lease)
 
 
-def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
+def is_deleted_by_the_reaper(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
@@ -109,8 +109,8 @@ ENDS: dict[str, tuple[dict[str, Any], Callable[[Away, Lease], datetime], str]] =
     ),
     "deadline": ({"workload": "batch", "command": "x"}, runs_into_its_deadline, "by_tenant"),
     "evicted": ({}, is_evicted, "device_lost"),
-    "unpaid": ({}, is_deleted_by_the_switch, "device_lost"),
-    "unpaid and slow": ({"image": f"{ACTS}:hang-1s"}, is_deleted_by_the_switch, "device_lost"),
+    "unpaid": ({}, is_deleted_by_the_reaper, "device_lost"),
+    "unpaid and slow": ({"image": f"{ACTS}:hang-1s"}, is_deleted_by_the_reaper, "device_lost"),
     "by hand": ({"workload": "vllm", "command": "some/model"}, loses_its_anchor, "device_lost"),
 }
 
@@ -130,9 +130,7 @@ def test_no_end_is_lost_while_the_broker_is_away_for_an_hour(away: Away) -> None
     assert away.is_clean()
 
 
-def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again(
-    watching: RunningAgent, away: Away
-) -> None:
+def test_an_evicted_pod_is_replaced_while_the_broker_is_running(watching: RunningAgent, away: Away) -> None:
     lease = away.live()
     was = away.of(PODS, lease)[0][1]["metadata"]["uid"]
     is_evicted(away, lease)
@@ -148,7 +146,7 @@ def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again
     assert reload_lease(lease).state == "active"
 
 
-def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing_is_left(
+def test_releasing_a_lease_needs_one_patch_per_pod_and_one_final_list(
     watching: RunningAgent, away: Away, record: AccessRecord
 ) -> None:
     watching.run_loop_until(watching.reads_are_cached)
@@ -165,7 +163,7 @@ def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing
 
 
 @pytest.mark.deep
-def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
+def test_a_manually_deleted_namespace_is_removed_after_the_broker_recorded_its_ends(away: Away) -> None:
     lease = away.live()
     space = "/".join(away.one(PODS, lease).split("/")[:5])
     away.api.delete(space)
@@ -179,7 +177,7 @@ def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
 
 
 @pytest.mark.deep
-def test_a_node_that_dies_for_ever_leaves_nothing_stuck(away: Away, gpu_nodes: Nodes) -> None:
+def test_a_permanently_removed_node_leaves_no_stuck_objects(away: Away, gpu_nodes: Nodes) -> None:
     lease = away.live()
     died = datetime.now(UTC)
     gpu_nodes.power(away.installed.node, on=False)

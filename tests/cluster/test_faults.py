@@ -1,4 +1,4 @@
-"""Faults on a real control plane lose, adopt or end nothing."""
+"""The Kubernetes provisioner during faults of a real control plane."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def test_a_foreign_object_with_our_name_is_neither_adopted_nor_deleted(
     assert stage.names() == [stage.order(1).name]
 
 
-def test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor(
+def test_a_delete_with_an_outdated_uid_keeps_the_new_object(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -90,7 +90,7 @@ def test_a_deleted_stateful_set_of_a_lease_is_created_again(kubernetes_stage: Ku
 
 
 @pytest.mark.deep
-def test_a_namespace_deleted_by_hand_is_told_and_made_again_for_the_next(
+def test_a_manually_deleted_namespace_is_reported_lost_and_created_again(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -116,7 +116,7 @@ def test_a_namespace_deleted_by_hand_is_told_and_made_again_for_the_next(
         time.sleep(0.2)
 
 
-def test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such(kubernetes_stage: KubernetesStage) -> None:
+def test_an_exhausted_resource_quota_is_named_in_the_progress_text(kubernetes_stage: KubernetesStage) -> None:
     stage = kubernetes_stage
     ready(stage, stage.order(1))
     order = stage.order(2)
@@ -130,7 +130,7 @@ def test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such(kubernetes_stage
     assert seen.seen is ObservedState.PENDING
 
 
-def test_rights_that_were_lost_say_nothing_about_what_is_there(kubernetes_stage: KubernetesStage) -> None:
+def test_calls_without_rights_raise_cluster_unreachable(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     nobody = Transport(lambda: stage.plane.kubeconfig("nobody"))
@@ -143,14 +143,14 @@ def test_rights_that_were_lost_say_nothing_about_what_is_there(kubernetes_stage:
     assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
-def test_a_token_that_was_revoked_says_nothing_either(kubernetes_stage: KubernetesStage) -> None:
+def test_calls_with_a_revoked_token_raise_cluster_unreachable(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     revoked = Transport(lambda: stage.plane.kubeconfig_of_token("revoked"))
     with pytest.raises(ClusterUnreachable, match="denies"):
         KubernetesProvisioner("clu_test", ClusterConnection(revoked, PLUGIN)).observe(order, now=stage.now)
 
 
-def test_a_pod_held_by_a_foreign_finalizer_keeps_its_slots_and_names_it(
+def test_a_pod_held_by_a_foreign_finalizer_stays_pending_and_names_it(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -166,7 +166,7 @@ def test_a_pod_held_by_a_foreign_finalizer_keeps_its_slots_and_names_it(
     gone(stage, order)
 
 
-def test_a_program_that_takes_too_much_memory_is_started_again(kubernetes_stage: KubernetesStage) -> None:
+def test_an_oom_killed_program_is_restarted(kubernetes_stage: KubernetesStage) -> None:
     stage = kubernetes_stage
     order = stage.order(image="registry.example/acts:oom-1s")
     ready(stage, order)
@@ -175,7 +175,7 @@ def test_a_program_that_takes_too_much_memory_is_started_again(kubernetes_stage:
     assert stage.names() == [order.name]
 
 
-def test_a_pod_that_was_evicted_is_replaced(kubernetes_stage: KubernetesStage) -> None:
+def test_an_evicted_pod_is_replaced(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     was = stage.plane.api.get(pod_path(order))["metadata"]["uid"]
@@ -187,7 +187,7 @@ def test_a_pod_that_was_evicted_is_replaced(kubernetes_stage: KubernetesStage) -
     until(stage, lambda: stage.provisioner.observe(order, now=stage.now), ObservedState.READY)
 
 
-def test_until_when_it_is_paid_follows_an_extension(kubernetes_stage: KubernetesStage) -> None:
+def test_the_paid_until_annotation_follows_an_extension(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     assert order.paid_until is not None
@@ -198,7 +198,7 @@ def test_until_when_it_is_paid_follows_an_extension(kubernetes_stage: Kubernetes
     assert notes["gpubroker.dev/paid-until"] == later.paid_until.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_a_node_that_is_deleted_is_told_as_lost(kubernetes_stage: KubernetesStage) -> None:
+def test_a_deleted_node_is_reported_as_lost(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     stage.nodes.remove(stage.node)
@@ -225,12 +225,12 @@ def gives_up_in_time(ask: Callable[[], object]) -> None:
     assert time.monotonic() - began < PATIENCE_S + 20  # and not for ever
 
 
-def test_what_we_wait_for_an_answer_fits_into_a_workers_claim() -> None:
+def test_the_response_timeout_is_shorter_than_a_workers_claim() -> None:
     assert (lease_reconciler.CLAIM_TIME - lease_reconciler.LATEST_START).total_seconds() > transport.RESPONSE_S
 
 
 @pytest.mark.parametrize("part", ["kube-apiserver", "etcd"])
-def test_a_control_plane_that_is_killed_loses_nothing(part: str, brittle: KubernetesStage) -> None:
+def test_a_killed_and_restarted_control_plane_loses_no_lease(part: str, brittle: KubernetesStage) -> None:
     stage, order = brittle, brittle.order()
     ready(stage, order)
     stage.plane.kill(part)
@@ -246,7 +246,7 @@ def test_a_control_plane_that_is_killed_loses_nothing(part: str, brittle: Kubern
 
 
 @pytest.mark.deep
-def test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot(brittle: KubernetesStage) -> None:
+def test_a_control_plane_restored_from_a_backup_ends_no_lease(brittle: KubernetesStage) -> None:
     stage, order = brittle, brittle.order()
     backup = stage.plane.back_up()
     ready(stage, order)

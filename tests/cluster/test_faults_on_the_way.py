@@ -1,4 +1,4 @@
-"""Faulty answers and silence between us and a real API server."""
+"""Faulty and missing answers between the product and a real API server."""
 
 import itertools
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def pods(stage: KubernetesStage) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["configmaps", "statefulsets"])
-def test_a_conflict_while_it_is_made_is_looked_at_again(kind: str, way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_conflict_at_creation_is_retried(kind: str, way: tuple[KubernetesStage, Proxy]) -> None:
     stage, proxy = way
     fault = proxy.fails(f"POST .*/{kind}", 409, body={"reason": "Conflict", "message": "try again"})
     order = stage.order()
@@ -58,7 +58,7 @@ def test_a_conflict_while_it_is_made_is_looked_at_again(kind: str, way: tuple[Ku
     assert len(pods(stage)) == 1
 
 
-def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_conflicting_delete_is_retried(way: tuple[KubernetesStage, Proxy]) -> None:
     stage, proxy = way
     order = stage.order()
     ready(stage, order)
@@ -69,7 +69,7 @@ def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[Kubernete
     gone(stage, order)
 
 
-def test_an_object_that_the_server_calls_invalid_is_refused_with_its_message(
+def test_an_object_refused_by_the_server_is_reported_with_the_message(
     way: tuple[KubernetesStage, Proxy],
 ) -> None:
     stage, proxy = way
@@ -82,7 +82,7 @@ def test_an_object_that_the_server_calls_invalid_is_refused_with_its_message(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_server_is_asked_again_when_it_said(status: int, way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_busy_server_is_retried_after_the_requested_delay(status: int, way: tuple[KubernetesStage, Proxy]) -> None:
     stage, proxy = way
     fault = proxy.fails(".*/configmaps", status, headers={"Retry-After": "1"}, times=2)
     began = clock.monotonic()
@@ -93,7 +93,9 @@ def test_a_busy_server_is_asked_again_when_it_said(status: int, way: tuple[Kuber
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_server_that_wants_more_time_than_we_have_names_it(status: int, way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_retry_delay_above_the_timeout_is_passed_on_to_the_caller(
+    status: int, way: tuple[KubernetesStage, Proxy]
+) -> None:
     stage, proxy = way
     proxy.fails(".*", status, headers={"Retry-After": "60"}, times=99)
     with pytest.raises(ClusterUnreachable) as silence:
@@ -101,7 +103,7 @@ def test_a_server_that_wants_more_time_than_we_have_names_it(status: int, way: t
     assert silence.value.again_in_s == 60
 
 
-def test_a_silent_server_says_nothing_about_a_lease(
+def test_calls_to_a_silent_server_raise_cluster_unreachable(
     way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage, proxy = way
@@ -123,7 +125,7 @@ def killed_at(moment: int, *, after: bool, asking: int) -> str:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("after", [False, True])
-def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
+def test_a_worker_killed_between_any_two_calls_duplicates_and_leaks_no_pod(
     after: bool, way: tuple[KubernetesStage, Proxy]
 ) -> None:
     """Break the connection around each call, and continue in a new process."""
@@ -158,11 +160,11 @@ def _dies(stage: KubernetesStage, proxy: Proxy, moment: int, after: bool, act: o
 
 
 def _dead(api: transport.KubernetesApi, seconds: float, error: Exception) -> None:
-    """Stand in for the rest before asking again: whoever was killed does not."""
+    """Skip retries: a killed process makes none."""
     raise error
 
 
-def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_preempted_pod_is_reported_as_lost(way: tuple[KubernetesStage, Proxy]) -> None:
     stage, _ = way
     order = stage.order()
     ready(stage, order)
@@ -198,7 +200,7 @@ def test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost(
 
 
 class Following:
-    """One reflector in a thread of its own, and what it said."""
+    """One reflector in its own thread, and its events."""
 
     def __init__(self, proxy: Proxy, kind: Kind, marks: str) -> None:
         self.waiting, self.over = EventBuffer({kind: ClusterObjectHeader}), Event()
@@ -207,7 +209,7 @@ class Following:
         self.thread.start()
 
     def hears(self, how: str, name: str, *, seconds: float = 90) -> WatchEvent:
-        """Wait until it tells of something of this name."""
+        """Wait for an event of an object with this name."""
         end = clock.monotonic() + seconds
         while clock.monotonic() < end:
             for found in self.waiting.batch(0.1):
@@ -225,7 +227,7 @@ def following(way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatc
     made.over.set()
 
 
-def test_a_stream_that_says_410_is_listed_again_and_once(
+def test_a_watch_with_410_gone_is_listed_again_exactly_once(
     way: tuple[KubernetesStage, Proxy], following: Following
 ) -> None:
     stage, proxy = way
@@ -240,7 +242,7 @@ def test_a_stream_that_says_410_is_listed_again_and_once(
 
 
 @pytest.mark.deep
-def test_a_watch_that_stalls_is_given_up_and_misses_nothing(
+def test_a_stalled_watch_is_replaced_and_misses_no_event(
     way: tuple[KubernetesStage, Proxy], following: Following
 ) -> None:
     stage, proxy = way
@@ -255,7 +257,7 @@ def test_a_watch_that_stalls_is_given_up_and_misses_nothing(
     assert following.reflector.lists == 1
 
 
-def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_wrongly_empty_list_ends_no_lease(way: tuple[KubernetesStage, Proxy]) -> None:
     """Lists only hint; observations come from single reads."""
     stage, proxy = way
     order = stage.order()

@@ -79,7 +79,7 @@ def broken(**spec: Any) -> Object:
     return pod
 
 
-def test_a_plain_pod_is_let_in(api: Api, project: ProjectSpec) -> None:
+def test_a_plain_pod_is_admitted(api: Api, project: ProjectSpec) -> None:
     assert try_pod(api, project, PLAIN)["metadata"]["name"] == "probe"
 
 
@@ -126,7 +126,7 @@ UNWANTED = {
 
 
 @pytest.mark.parametrize("what", UNWANTED)
-def test_the_server_itself_refuses(what: str, api: Api, project: ProjectSpec) -> None:
+def test_the_api_server_refuses_privileged_pods(what: str, api: Api, project: ProjectSpec) -> None:
     pod, words = UNWANTED[what]
     with pytest.raises(Refused) as refused:
         try_pod(api, project, pod)
@@ -135,7 +135,9 @@ def test_the_server_itself_refuses(what: str, api: Api, project: ProjectSpec) ->
 
 
 @pytest.mark.parametrize("what", ["a folder of the host", "the host's network"])
-def test_our_policy_holds_even_where_the_standard_was_switched_off(what: str, api: Api, project: ProjectSpec) -> None:
+def test_our_admission_policy_applies_although_pod_security_is_disabled(
+    what: str, api: Api, project: ProjectSpec
+) -> None:
     place = names.namespace_name(project.project_id, project.slug)
     label, pod = "pod-security.kubernetes.io/enforce", deepcopy(UNWANTED[what][0])
     api.patch(f"/api/v1/namespaces/{place}", {"metadata": {"labels": {label: "privileged"}}})
@@ -152,7 +154,7 @@ def test_our_policy_holds_even_where_the_standard_was_switched_off(what: str, ap
 
 
 @pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer", "ExternalName"])
-def test_nothing_of_a_tenant_has_an_address_outside(kind: str, api: Api, project: ProjectSpec) -> None:
+def test_tenants_cannot_create_externally_reachable_services(kind: str, api: Api, project: ProjectSpec) -> None:
     place = names.namespace_name(project.project_id, project.slug)
     spec = {"type": kind, "ports": [{"port": 80}], "externalName": "evil.example"}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "out"}, "spec": spec}
@@ -161,7 +163,7 @@ def test_nothing_of_a_tenant_has_an_address_outside(kind: str, api: Api, project
     assert "only Services of type ClusterIP" in refused.value.words or "exceeded quota" in refused.value.words
 
 
-def test_our_policies_are_not_for_others(api: Api, namespace: str) -> None:
+def test_our_policies_do_not_apply_to_foreign_namespaces(api: Api, namespace: str) -> None:
     pod = broken(schedulerName="mine", serviceAccountName="default")
     assert api.say("POST", f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
 
@@ -176,7 +178,9 @@ def test_the_policies_apply_to_our_rendered_pods_and_accept_them(api: Api, proje
 
 @pytest.mark.parametrize("template", EVERY_TEMPLATE)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_what_is_applied_twice_changes_nothing(driver: str, template: str, api: Api, project: ProjectSpec) -> None:
+def test_applying_the_same_lease_twice_changes_nothing(
+    driver: str, template: str, api: Api, project: ProjectSpec
+) -> None:
     lease = replace(EVERY_TEMPLATE[template], project=project, lease_id=some_id("lse"), metered=False, volumes=())
     first, again = make(api, DRIVERS[driver], lease), make(api, DRIVERS[driver], lease)
     assert len(first) > 1
@@ -186,7 +190,7 @@ def test_what_is_applied_twice_changes_nothing(driver: str, template: str, api: 
     assert written[0] == written[1]
 
 
-def test_the_end_of_the_anchor_is_the_end_of_all(api: Api, project: ProjectSpec) -> None:
+def test_deleting_the_anchor_deletes_all_objects_of_the_lease(api: Api, project: ProjectSpec) -> None:
     lease = replace(LEASE, project=project, lease_id=some_id("lse"), metered=False)
     made = make(api, PLUGIN, lease)
     api.delete(api.path(made[0]), propagationPolicy="Foreground")
@@ -197,7 +201,7 @@ def test_the_end_of_the_anchor_is_the_end_of_all(api: Api, project: ProjectSpec)
 
 @pytest.fixture(scope="module")
 def broker(api: Api, control_plane: ControlPlane) -> Api:
-    """Someone who may do exactly what the broker's role allows."""
+    """Return a client with exactly the rights of the broker's role."""
     binding = rbac.cluster_role_binding("gpubroker-tests", account="", namespace="")
     subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "broker-of-the-tests"}
     role = {**binding["roleRef"], "name": "gpubroker"}
@@ -216,7 +220,7 @@ def may(api: Api, verb: str, group: str, kinds: str, *, subresource: str = "") -
     return bool(answer["status"]["allowed"])
 
 
-def test_the_broker_may_do_what_it_does(broker: Api) -> None:
+def test_the_broker_role_allows_every_listed_rule(broker: Api) -> None:
     refused = [
         (verb, use.kinds)
         for use in rbac.BROKER_RULES
@@ -227,5 +231,5 @@ def test_the_broker_may_do_what_it_does(broker: Api) -> None:
 
 
 @pytest.mark.parametrize("right", rbac.FORBIDDEN_RIGHTS, ids=str)
-def test_the_broker_may_do_nothing_else(right: rbac.AccessRight, broker: Api) -> None:
+def test_the_broker_role_allows_no_forbidden_right(right: rbac.AccessRight, broker: Api) -> None:
     assert not may(broker, right.verb, right.group, right.kinds, subresource=right.subresource)

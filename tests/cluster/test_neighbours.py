@@ -22,7 +22,7 @@ def uid_of(stage: KubernetesStage) -> str:
     return str(stage.plane.api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
 
 
-def test_a_broker_neither_names_nor_removes_what_its_neighbour_made(
+def test_a_broker_neither_lists_nor_removes_objects_of_another_broker(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -66,7 +66,7 @@ def test_another_cluster_at_the_same_address_is_treated_as_unreachable(
     assert broker(stage, "ins_a", uid=uid_of(stage)).observe(order, now=stage.now).seen is ObservedState.GONE
 
 
-def test_an_older_state_of_it_does_not_end_what_it_forgot(kubernetes_stage: KubernetesStage) -> None:
+def test_a_cluster_with_an_older_resource_version_raises_cluster_unreachable(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     restored = broker(stage, "ins_a", uid=uid_of(stage), reached=2**60)
     with pytest.raises(ClusterUnreachable, match="its state is older than seen before"):

@@ -43,7 +43,7 @@ def installed(own_control_plane: Callable[..., ControlPlane], sim: Simulation, s
 
 @pytest.fixture
 def remove(installed: Installation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Remove:
-    """Run the command with an administrator's way in, and return what it said."""
+    """Run the command with an administrator's kubeconfig, and return its output."""
     file = tmp_path / "admin.yaml"
     file.write_text(yaml.safe_dump(installed.plane.kubeconfig("admin", "system:masters")))
 
@@ -61,7 +61,7 @@ def spaces(installed: Installation) -> list[str]:
 
 
 def keep_a_volume(installed: Installation, lease: Lease) -> str:
-    """Make what a cluster keeps of a volume, and return where it is."""
+    """Create the claim of a volume, and return its path."""
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
     (volume,) = volume_specs(kept, "")
     space = names.namespace_name(lease.project_id)

@@ -14,7 +14,7 @@ from tests.simulation import held_allocations, reload_lease, state_path
 Until = Callable[[Lease, str], Lease]
 
 
-def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> None:
+def test_a_lease_runs_as_a_pod_and_leaves_no_objects(installed: Installation) -> None:
     sim = installed.sim
     lease = sim.request_lease(installed.home, offering("1g.10gb"), image="registry.example/acts:pull-1s")
     lease = installed.until(lease, "active")
@@ -30,7 +30,7 @@ def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> No
     assert held_allocations(lease) == []
 
 
-def test_what_we_write_is_written_under_names_of_our_own(installed: Installation) -> None:
+def test_objects_are_written_with_our_own_field_managers(installed: Installation) -> None:
     """Conflicting field owners see each other's changes."""
     lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter")
     installed.until(lease, "active")
@@ -45,7 +45,7 @@ def test_what_we_write_is_written_under_names_of_our_own(installed: Installation
     assert (of_project, of_lease) == ([{labels.PROJECTS}] * 5, [{labels.LEASES}] * 4)
 
 
-def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installation) -> None:
+def test_a_failed_image_pull_is_shown_and_the_lease_never_becomes_active(installed: Installation) -> None:
     lease = installed.sim.request_lease(
         installed.home, offering("whole-gpu"), image="registry.example/acts:never-pulls"
     )
@@ -57,7 +57,7 @@ def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installa
     assert reload_lease(lease).active_at is None
 
 
-def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installation) -> None:
+def test_credentials_are_stored_encrypted_and_are_in_no_record(installed: Installation) -> None:
     key = installed.kubeconfig["users"][0]["user"]["client-key-data"]
     kept = bytes(ClusterCredential.objects.get(cluster=installed.cluster).sealed)
     assert key.encode() not in kept
@@ -67,9 +67,7 @@ def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installatio
     assert key not in found
 
 
-def test_the_gpus_of_a_node_become_inventory_and_follow_what_it_reports(
-    installed: Installation, gpu_nodes: Nodes
-) -> None:
+def test_the_inventory_follows_the_gpus_that_a_node_reports(installed: Installation, gpu_nodes: Nodes) -> None:
     gpus = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
     assert [gpu.fixed_layout[0]["profile"] for gpu in gpus] == ["whole-gpu", "1g.10gb"]
     assert len(gpus[1].fixed_layout) == 7

@@ -31,8 +31,8 @@ def project(control_plane: ControlPlane) -> Iterator[ProjectSpec]:
 
 
 @pytest.fixture
-def switch(control_plane: ControlPlane) -> Transport:
-    """Someone who may do exactly what the reaper's role allows."""
+def reaper_client(control_plane: ControlPlane) -> Transport:
+    """Return a client with exactly the rights of the reaper's role."""
     subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "reaper-of-the-tests"}
     binding = rbac.cluster_role_binding("reaper-of-the-tests", account="", namespace="")
     role = {**binding["roleRef"], "name": reaper.NAME}
@@ -47,9 +47,11 @@ def lease_paid_until(plane: ControlPlane, project: ProjectSpec, paid: timedelta,
     return make(plane.api, PLUGIN, lease)
 
 
-def test_only_overdue_leases_are_deleted(control_plane: ControlPlane, project: ProjectSpec, switch: Transport) -> None:
+def test_only_overdue_leases_are_deleted(
+    control_plane: ControlPlane, project: ProjectSpec, reaper_client: Transport
+) -> None:
     over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
-    found = delete_overdue(switch.within(30))
+    found = delete_overdue(reaper_client.within(30))
     assert found.failed == []
     mine = [name for name in found.deleted if name.startswith(over[0]["metadata"]["namespace"])]
     assert mine == [f"{over[0]['metadata']['namespace']}/{over[0]['metadata']['name']}"]
@@ -59,18 +61,18 @@ def test_only_overdue_leases_are_deleted(control_plane: ControlPlane, project: P
 
 
 def test_a_pod_deleted_by_the_reaper_stays_until_its_end_is_recorded(
-    control_plane: ControlPlane, project: ProjectSpec, switch: Transport
+    control_plane: ControlPlane, project: ProjectSpec, reaper_client: Transport
 ) -> None:
     api = control_plane.api
     made = lease_paid_until(control_plane, project, -HOUR, metered=True)
     (runs,) = (each["metadata"]["name"] for each in made if each["kind"] == "StatefulSet")
     pod = f"/api/v1/namespaces/{made[0]['metadata']['namespace']}/pods/{runs}-0"
     api.until(pod, lambda _: True)
-    delete_overdue(switch.within(30))
+    delete_overdue(reaper_client.within(30))
     held = api.until(pod, lambda found: "deletionTimestamp" in found["metadata"])
     assert METERING in held["metadata"]["finalizers"]
     assert "deletionTimestamp" in api.get(api.path(made[0]))["metadata"], "its anchor waits for it"
-    assert runs not in str(delete_overdue(switch.within(30)).deleted)  # it is going already
+    assert runs not in str(delete_overdue(reaper_client.within(30)).deleted)  # it is going already
     pods = ObjectRef(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
     broker = Transport(lambda: control_plane.kubeconfig("admin", ADMINISTRATORS)).within(30)
     for uid in ("another's", held["metadata"]["uid"]):
@@ -79,7 +81,7 @@ def test_a_pod_deleted_by_the_reaper_stays_until_its_end_is_recorded(
         api.until_gone(api.path(each))
 
 
-def test_the_switch_can_do_nothing_else(switch: Transport) -> None:
+def test_the_reaper_role_cannot_read_secrets_pods_or_nodes(reaper_client: Transport) -> None:
     for path in ("/api/v1/secrets", "/api/v1/pods", "/api/v1/nodes"):
         with pytest.raises((AccessDenied, AdmissionDenied)):
-            switch.within(10).send("GET", path)
+            reaper_client.within(10).send("GET", path)

@@ -47,7 +47,7 @@ SERVED = {"workload": "vllm", "command": "some/model"}
 
 @pytest.fixture
 def restricted_kubeconfig(installed: Installation) -> dict[str, Any]:
-    """Let the cluster be reached by the broker's own account from now on."""
+    """Use the broker's own account for the cluster from now on."""
     api = Transport(lambda: installed.kubeconfig).within(60)
     made = broker_kubeconfig(api, installed.kubeconfig)
     cluster_registration.renew_credentials(installed.cluster, made, actor=OPERATOR, now=installed.sim.now)
@@ -93,8 +93,8 @@ def end(installed: Installation, *leases: Lease) -> None:
         installed.until(lease, "released")
 
 
-def of_every_kind(installed: Installation) -> None:
-    """Let leases of every shape live and end, behind an Ingress and a gateway."""
+def run_every_kind(installed: Installation) -> None:
+    """Run and end leases of every kind, behind an Ingress and a gateway."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
     box = live(installed, "whole-gpu", **BOX)
@@ -104,8 +104,8 @@ def of_every_kind(installed: Installation) -> None:
     end(installed, served)
 
 
-def at_the_gateway(installed: Installation) -> None:
-    """Let people come in by a gateway."""
+def run_behind_gateway(installed: Installation) -> None:
+    """Run a lease behind a gateway."""
     api = installed.plane.api
     api.create(ROUTES)
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{ROUTES['metadata']['name']}"  # type: ignore[index]
@@ -130,12 +130,12 @@ def served(api: Api) -> bool:
 
 
 def again(installed: Installation, order: ProvisionSpec) -> ObservedState:
-    """Let a worker who knows nothing of what was made make it again."""
+    """Let a worker without state create the objects again."""
     return KubernetesProvisioner(installed.cluster.pk).ensure(order, now=datetime.now(UTC)).seen
 
 
-def twice(installed: Installation) -> None:
-    """Make leases again that are there, let one run on, and mend what somebody deleted."""
+def apply_twice(installed: Installation) -> None:
+    """Create leases twice, extend one, and repair deleted objects."""
     for wanted in (BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
         assert again(installed, ordered(lease)) is ObservedState.READY
@@ -154,8 +154,8 @@ def twice(installed: Installation) -> None:
     end(installed, lease)
 
 
-def what_is_left(installed: Installation) -> None:
-    """Take down what no lease accounts for, with its anchor and without."""
+def remove_leftovers(installed: Installation) -> None:
+    """Remove objects without a lease, with and without their anchor."""
     lease = live(installed, "1g.10gb")
     order = ordered(lease)
     stray = replace(order, lease_id=some_id("lse"))
@@ -167,16 +167,16 @@ def what_is_left(installed: Installation) -> None:
     end(installed, lease)
     for wanted in (BOX, BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
-        leave_alone(installed, "/api/v1/configmaps", ordered(lease).name)
+        delete_owner_object(installed, "/api/v1/configmaps", ordered(lease).name)
         end(installed, lease)
     lease = live(installed, "1g.10gb", **BOX)
     for kind in ("/api/v1/configmaps", "/apis/apps/v1/statefulsets"):
-        leave_alone(installed, kind, ordered(lease).name)
+        delete_owner_object(installed, kind, ordered(lease).name)
     end(installed, lease)
 
 
-def leave_alone(installed: Installation, kind: str, name: str) -> None:
-    """Take away what of a lease owns the rest, and nothing else."""
+def delete_owner_object(installed: Installation, kind: str, name: str) -> None:
+    """Delete only the owner object of a lease."""
     api = installed.plane.api
     (owner,) = (each for each in installed.ours(kind) if each["metadata"]["name"].startswith(name))
     root, _, plural = kind.rpartition("/")
@@ -185,8 +185,8 @@ def leave_alone(installed: Installation, kind: str, name: str) -> None:
     api.until_gone(here)
 
 
-def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
-    """Ask for a slice by DRA, in the place of a lease."""
+def request_by_claim(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
+    """Request a slice by DRA."""
     order = replace(ordered(reload_lease(lease)), lease_id=some_id("lse"))
     order = replace(order, name=spec_name(order.lease_id, order.generation))
     way = ClusterConnection(Transport(lambda: kubeconfig), DraDriver(MODELS))
@@ -197,15 +197,15 @@ def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any])
     other.remove(order, now=datetime.now(UTC))
 
 
-def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+def repartition_node(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     hands = MigManagerPartitioner(transport_of=lambda _: Transport(lambda: kubeconfig))
     machine = PartitionedNode("nod", installed.node, installed.cluster.pk)
     for on in (True, False):
         hands.taint(machine, on=on)
 
 
-def following(installed: Installation) -> None:
-    """Follow the cluster for a moment, and what its nodes publish."""
+def follow_cluster(installed: Installation) -> None:
+    """Follow the cluster and its published devices once."""
     agent, ours = ClusterAgent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
     ours.update(driver="dra")
     followed = {each.kind: each for each in (*ClusterAgent(ours.get()).reflectors, *agent.reflectors)}
@@ -219,7 +219,7 @@ def following(installed: Installation) -> None:
     going[0] = False
 
 
-def losing(installed: Installation, nodes: Nodes) -> None:
+def lose_node(installed: Installation, nodes: Nodes) -> None:
     """Read a lost node's last heartbeat."""
     lease = live(installed, "1g.10gb")
     nodes.power(installed.node, on=False)
@@ -230,8 +230,8 @@ def losing(installed: Installation, nodes: Nodes) -> None:
     nodes.until(installed.node, "True")
 
 
-def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Ask controllers for failures, and check the leases' objects."""
+def check_failures(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+    """Read failures of controllers, and check the leases' objects."""
     (quota,) = installed.ours("/api/v1/resourcequotas")
     home = quota["metadata"]["namespace"]
     path = f"/api/v1/namespaces/{home}/resourcequotas/{quota['metadata']['name']}"
@@ -243,11 +243,11 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     while waits := [lease for lease in leases if "quota in the cluster" not in str(reload_lease(lease).progress)]:
         assert time.monotonic() < end_of_patience, [reload_lease(lease).progress for lease in waits]
         installed.pass_on()
-    by_claims(installed, leases[0], kubeconfig)
+    request_by_claim(installed, leases[0], kubeconfig)
 
 
-def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Make a lease with a volume, twice, and delete the volume."""
+def run_with_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
+    """Run a lease with a volume twice, and delete the volume."""
     lease = live(installed, "whole-gpu")
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
     spec = replace(lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),))
@@ -261,7 +261,7 @@ def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 
 @pytest.mark.deep
-def test_every_right_is_used_and_none_is_missing(
+def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
     installed: Installation, gpu_nodes: Nodes, restricted_kubeconfig: dict[str, Any], record: AccessRecord
 ) -> None:
     health_probe.probe_cluster(installed.cluster.pk, now=installed.sim.now)
@@ -269,15 +269,15 @@ def test_every_right_is_used_and_none_is_missing(
         Cluster.objects.update(driver=driver)
         cluster_examination.examine_cluster(Cluster.objects.get(pk=installed.cluster.pk), now=installed.sim.now)
     assert record.denied == []
-    of_every_kind(installed)
-    twice(installed)
-    what_is_left(installed)
-    cutting(installed, restricted_kubeconfig)
-    following(installed)
-    at_the_gateway(installed)
-    with_a_volume(installed, restricted_kubeconfig)
-    losing(installed, gpu_nodes)
-    without_room(installed, restricted_kubeconfig)
+    run_every_kind(installed)
+    apply_twice(installed)
+    remove_leftovers(installed)
+    repartition_node(installed, restricted_kubeconfig)
+    follow_cluster(installed)
+    run_behind_gateway(installed)
+    run_with_volume(installed, restricted_kubeconfig)
+    lose_node(installed, gpu_nodes)
+    check_failures(installed, restricted_kubeconfig)
     assert record.denied == []
     given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES)))
     unused = ", ".join(sorted(map(str, given - record.used)))

@@ -29,8 +29,8 @@ Asking = Callable[..., LeaseSpec]
 
 
 @contextmanager
-def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
-    """Open a project and make leases in it; afterwards all of it is gone."""
+def lease_factory(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
+    """Create leases in a new project; delete both afterwards."""
     install(api, driver)
     project = open_project(api, driver, ceilings=ProjectCeilings(**most))
 
@@ -68,50 +68,48 @@ def place(node: str, profile: str, start: int, size: int, *, gpu: int = 0) -> Sl
     return SliceSpec(node, devices.uuid(node, gpu), profile, start, size, 8, 80)
 
 
-def test_a_slice_of_a_cut_gpu_runs_on_the_node_that_was_chosen(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_slice_of_a_partitioned_gpu_runs_on_the_chosen_node(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     gpu_nodes.add(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}))
     chosen = gpu_nodes.add(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}))
-    with asking(control_plane.api, PLUGIN) as ask:
+    with lease_factory(control_plane.api, PLUGIN) as ask:
         pod = pod_of(control_plane.api, ask(MIG, place(chosen, "1g.10gb", 0, 1)))
     assert pod["spec"]["nodeName"] == chosen
 
 
-def test_a_node_without_room_takes_nobody_even_when_the_broker_says_so(
-    control_plane: ControlPlane, gpu_nodes: Nodes
-) -> None:
+def test_a_pod_placed_on_a_full_node_stays_pending(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node = gpu_nodes.add(GpuNode(gpus=1))
-    with asking(control_plane.api, PLUGIN) as ask:
+    with lease_factory(control_plane.api, PLUGIN) as ask:
         first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(control_plane.api, first)
         waits = pod_of(control_plane.api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
     assert "nodeName" not in waits["spec"]
 
 
-def test_a_replica_of_a_shared_gpu_is_handed_out(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_replica_of_a_shared_gpu_is_allocated(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node = gpu_nodes.add(GpuNode(gpus=1, replicas=4, sharing="mps"))
-    with asking(control_plane.api, PLUGIN) as ask:
+    with lease_factory(control_plane.api, PLUGIN) as ask:
         pod = pod_of(control_plane.api, ask(SHARE, place(node, "quarter", 2, 2)))
     assert pod["spec"]["nodeName"] == node
 
 
 @pytest.mark.parametrize("start", [0, 5, 6])
-def test_a_claim_gets_the_very_place_that_the_broker_chose(
+def test_a_claim_gets_exactly_the_placement_chosen_by_the_broker(
     start: int, control_plane: ControlPlane, gpu_nodes: Nodes
 ) -> None:
     node = gpu_nodes.add(GpuNode(gpus=0))
     devices.publish(control_plane.api, node, gpus=2)
-    with asking(control_plane.api, CLAIMS) as ask:
+    with lease_factory(control_plane.api, CLAIMS) as ask:
         lease = ask(MIG, place(node, "1g.10gb", start, 1, gpu=1))
         pod_of(control_plane.api, lease)
         assert devices_of(control_plane.api, lease) == [f"gpu-1-mig-19-{start}-1"]
     devices.withdraw(control_plane.api, node)
 
 
-def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_claims_share_a_gpu_until_its_counters_are_exhausted(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
     devices.publish(api, node)
     half = replace(MIG, profile="3g.40gb")
-    with asking(api, CLAIMS) as ask:
+    with lease_factory(api, CLAIMS) as ask:
         beside = [ask(half, place(node, "3g.40gb", 0, 4)), ask(MIG, place(node, "1g.10gb", 4, 1))]
         for lease in beside:
             pod_of(api, lease)
@@ -126,17 +124,19 @@ def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlan
 def test_a_whole_gpu_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
     devices.publish(api, node, gpus=3)
-    with asking(api, CLAIMS) as ask:
+    with lease_factory(api, CLAIMS) as ask:
         lease = ask(WHOLE, place(node, "whole-gpu", 0, 8, gpu=2), place(node, "whole-gpu", 0, 8, gpu=0))
         pod_of(api, lease)
         assert devices_of(api, lease) == ["gpu-0", "gpu-2"]
     devices.withdraw(api, node)
 
 
-def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_extended_resource_limits_are_satisfied_by_published_devices(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
     devices.publish(api, node)
-    with asking(api, DraDriver(FLEET, extended=True)) as ask:
+    with lease_factory(api, DraDriver(FLEET, extended=True)) as ask:
         pod = pod_of(api, ask(MIG, place(node, "1g.10gb", 0, 1)))
         assert pod["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
     devices.withdraw(api, node)
@@ -144,7 +144,7 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
 
 def test_the_project_quota_in_the_cluster_refuses_further_pods(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=4)), control_plane.api
-    with asking(api, PLUGIN, gpus=1) as ask:
+    with lease_factory(api, PLUGIN, gpus=1) as ask:
         first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(api, first)
         over = ask(WHOLE, place(node, "whole-gpu", 0, 8, gpu=1))
@@ -155,7 +155,9 @@ def test_the_project_quota_in_the_cluster_refuses_further_pods(control_plane: Co
     assert len(pods) == 1
 
 
-def test_a_cluster_is_read_as_it_was_made(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_the_inventory_matches_partitioned_shared_and_published_gpus(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
     api = control_plane.api
     mixed = gpu_nodes.add(GpuNode(gpus=2, cut=1, mig={"1g.10gb": 3, "2g.20gb": 2}))
     shared = gpu_nodes.add(GpuNode(gpus=2, replicas=4, sharing="time-slicing"))

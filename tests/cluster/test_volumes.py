@@ -20,7 +20,7 @@ def claim_of(installed: Installation) -> Object:
 
 
 @pytest.mark.deep
-def test_stop_keeps_the_volume_and_start_finds_it(installed: Installation) -> None:
+def test_a_stopped_lease_keeps_its_volume_and_mounts_it_at_start(installed: Installation) -> None:
     volume = installed.sim.create_volume(installed.home, "data", size_gib=10)
     lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter", volume=volume.pk)
     first = installed.until(lease, "active")

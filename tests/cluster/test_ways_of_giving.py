@@ -1,4 +1,4 @@
-"""Every slice driver through the product's own path."""
+"""Every slice driver, from registration to a running pod."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 @dataclass(frozen=True)
 class Way:
-    """A machine, its description, offerings and pod requests."""
+    """A slice driver with its node, offering and pod limits."""
 
     name: str
     machine: GpuNode
@@ -70,7 +70,7 @@ Join = Callable[[Way], "Joined"]
 
 
 class Joined(Installation):
-    """A cluster that joined by nothing but the command, and is followed by its agent."""
+    """A cluster registered by the command and followed by its agent."""
 
     def __init__(self, plane: ControlPlane, nodes: Nodes, sim: Simulation, way: Way, file: Path) -> None:
         self.plane, self.sim, self.ended = plane, sim, Event()
@@ -103,7 +103,7 @@ class Joined(Installation):
         return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=self.node))
 
     def claims(self) -> list[Object]:
-        """Return the claims of our project, whoever wrote them."""
+        """Return the claims of the project."""
         spaces = {pod["metadata"]["namespace"] for pod in self.ours("/api/v1/pods")}
         return [each for each in self.plane.api.items(CLAIMS) if each["metadata"]["namespace"] in spaces]
 
@@ -132,7 +132,7 @@ def join(
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_is_sold_can_be_had(way: Way, join: Join) -> None:
+def test_every_offered_slice_can_be_leased(way: Way, join: Join) -> None:
     joined = join(way)
     what = Offering.objects.get(gpu_model=MODEL, profile=way.profile, isolation=way.isolation, price_class="on_demand")
     lease = joined.sim.request_lease(joined.home, what, image="registry.example/acts:pull-0s")

@@ -1,4 +1,4 @@
-"""Workloads on a real control plane: their objects and their ends."""
+"""Workloads on a real control plane: objects and ends."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ ACTS = "registry.example/acts"
 JOBS, INGRESSES = "/apis/batch/v1/jobs", "/apis/networking.k8s.io/v1/ingresses"
 
 
-def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation) -> None:
+def test_a_notebook_gets_an_ingress_and_a_secret_and_leaves_neither(installed: Installation) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     requested = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
     lease = installed.until(requested, "active")
@@ -33,7 +33,7 @@ def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation)
         assert installed.ours(kind) == []
 
 
-def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> None:
+def test_an_ssh_lease_mounts_the_given_keys(installed: Installation) -> None:
     lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), workload="ssh", ssh_keys=[KEY])
     installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
@@ -42,7 +42,7 @@ def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> No
 
 
 @pytest.mark.deep
-def test_a_batch_ends_its_lease_when_its_command_is_done(installed: Installation) -> None:
+def test_a_completed_batch_job_ends_its_lease(installed: Installation) -> None:
     requested = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:succeed-8s", command="train"
     )
@@ -71,7 +71,7 @@ def reconcile_until_over(installed: Installation, lease_id: str, tenant_id: str)
     return datetime.fromisoformat(state(pod)["terminated"]["finishedAt"])
 
 
-def test_a_batch_that_is_extended_may_run_on(installed: Installation) -> None:
+def test_extending_a_batch_job_extends_its_deadline(installed: Installation) -> None:
     requested = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:pull-0s", command="train"
     )

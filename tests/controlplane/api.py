@@ -22,7 +22,7 @@ PATCHES = {
 
 
 class Refused(Exception):
-    """The cluster's answer was not a yes."""
+    """Refusal of a request by the cluster."""
 
     def __init__(self, status: int, body: Object) -> None:
         self.status, self.body = status, body
@@ -41,7 +41,7 @@ def _context(cluster: Mapping[str, str], user: Mapping[str, str]) -> ssl.SSLCont
 
 
 class Api:
-    """One user's way to one cluster."""
+    """Client of one user for one cluster."""
 
     def __init__(self, kubeconfig: Object) -> None:
         cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
@@ -97,7 +97,7 @@ class Api:
         return self.patch(self.path(manifest), manifest, how="apply", **query)
 
     def path(self, manifest: Object, *, named: bool = True) -> str:
-        """Return where an object lives."""
+        """Return the path of an object."""
         version = manifest["apiVersion"]
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         if manifest["kind"] not in self._plurals.get(version, {}):
@@ -112,7 +112,7 @@ class Api:
         return f"{root}/{plural}/{manifest['metadata']['name']}" if named else f"{root}/{plural}"
 
     def watch(self, path: str, *, seconds: int = 30, **query: object) -> Iterator[Object]:
-        """Yield what happens below a path until the server ends the stream."""
+        """Yield the events below a path until the server ends the stream."""
         options = urlencode({"watch": "true", "timeoutSeconds": seconds, **query})
         answer = self._pool.request(
             "GET",
@@ -130,7 +130,7 @@ class Api:
             answer.close()
 
     def until(self, path: str, right: Callable[[Object], bool], *, within: float = 90) -> Object:
-        """Read an object until it is right, or report its state."""
+        """Read an object until a condition holds, or report its state."""
         end, seen = time.monotonic() + within, None
         while time.monotonic() < end:
             seen = self.find(path)

@@ -16,7 +16,7 @@ KEPT_PINS = 3
 
 
 def need_go() -> str:
-    """Return the go command, or say how to come by one."""
+    """Return the go command, or exit with installation advice."""
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
     if go is None:
         sys.exit(

@@ -52,7 +52,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 class Authority:
-    """Signs for one cluster and is forgotten with it."""
+    """Certificate authority of one cluster."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
         self.key, self.x509 = key, certificate
@@ -73,7 +73,7 @@ class Authority:
         return self._sign(subject, ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def server(self) -> Pair:
-        """Vouch for whoever listens on this machine."""
+        """Sign a server certificate for this machine."""
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in NAMES]
         names += [x509.IPAddress(ipaddress.ip_address(address)) for address in ADDRESSES]
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]

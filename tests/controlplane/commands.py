@@ -8,7 +8,7 @@ LOCAL = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Options:
-    """What a test may want otherwise."""
+    """Options of a control plane that a test can change."""
 
     # A kubelet renews its lease every quarter of this, and is believed dead after the grace.
     node_lease_s: int = 8
@@ -39,7 +39,7 @@ class Places:
 
 
 def etcd(places: Places) -> list[str]:
-    """Keep everything, carelessly: nobody wants it back after a power cut."""
+    """Return the command of etcd, without durable writes."""
     clients, peers = f"http://{LOCAL}:{places.etcd}", f"http://{LOCAL}:{places.peers}"
     return [
         f"--data-dir={places.file('etcd')}",
@@ -54,7 +54,7 @@ def etcd(places: Places) -> list[str]:
 
 
 def api_server(places: Places) -> list[str]:
-    """Answer on one port of this machine, to those whom the cluster's authority vouches for."""
+    """Return the command of the API server, with certificate authentication."""
     return [
         f"--etcd-servers=http://{LOCAL}:{places.etcd}",
         f"--bind-address={LOCAL}",
@@ -78,7 +78,7 @@ def api_server(places: Places) -> list[str]:
 
 
 def controller_manager(places: Places, options: Options) -> list[str]:
-    """Run every controller that needs no cloud."""
+    """Return the command of the controller manager, without cloud controllers."""
     return [
         *_of_the_house(places, "controller-manager", places.manager),
         f"--kubeconfig={places.file('controller-manager')}",
@@ -96,7 +96,7 @@ def controller_manager(places: Places, options: Options) -> list[str]:
 
 
 def scheduler(places: Places) -> list[str]:
-    """Place pods as in production."""
+    """Return the command of the scheduler."""
     return [
         *_of_the_house(places, "scheduler", places.scheduler),
         f"--config={places.file('scheduler.yaml')}",
@@ -104,7 +104,7 @@ def scheduler(places: Places) -> list[str]:
 
 
 def kubelets(places: Places, options: Options) -> list[str]:
-    """Play the kubelets of labelled nodes."""
+    """Return the command of kwok, which simulates the kubelets."""
     return [
         f"--kubeconfig={places.file('kubelets')}",
         f"--config={places.file('stages.yaml')}",

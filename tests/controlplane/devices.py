@@ -1,4 +1,4 @@
-"""What a DRA driver publishes about a node's GPUs."""
+"""Devices that a DRA driver publishes for a node's GPUs."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -126,5 +126,5 @@ def publish(api: Api, node: str, *, gpus: int = 1, profiles: Sequence[Profile] =
 
 
 def withdraw(api: Api, node: str) -> None:
-    """Take a node's GPUs back."""
+    """Delete the published devices of a node."""
     api.delete(f"/apis/{VERSION}/resourceslices", fieldSelector=f"spec.nodeName={node}")

@@ -24,7 +24,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def own_control_plane() -> Iterator[OwnControlPlane]:
-    """Start clusters of the test's own, for what stops or kills their parts."""
+    """Start separate clusters for tests that stop or kill their parts."""
     with ExitStack() as running:
         yield lambda options=None: running.enter_context(ControlPlane(options or Options()))
 
@@ -37,7 +37,7 @@ def _whole() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def brittle_control_plane(_whole: ControlPlane) -> Iterator[ControlPlane]:
-    """Lend the worker's second cluster, whose parts may break."""
+    """Return the worker's second cluster, whose parts may be killed."""
     yield _whole
     _whole.mend()
 

@@ -46,5 +46,5 @@ def state(pod: Object) -> Object:
 
 
 def reason(pod: Object) -> str:
-    """Say why its first container waits or ended; empty while it runs."""
+    """Return why the first container waits or ended; empty while it runs."""
     return next((str(how.get("reason", "")) for how in state(pod).values() if isinstance(how, dict)), "")

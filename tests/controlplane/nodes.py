@@ -17,7 +17,7 @@ GPU = "nvidia.com/gpu"
 
 @dataclass(frozen=True)
 class GpuHardware:
-    """What feature discovery says about the GPUs of a node."""
+    """GPU properties that feature discovery reports for a node."""
 
     product: str = "NVIDIA-H100-80GB-HBM3"
     memory_mib: int = 81559
@@ -146,7 +146,7 @@ def ready(node: Object) -> str:
 
 
 class Nodes:
-    """The nodes that a test adds, and what happens to them."""
+    """Nodes of a test, with their faults."""
 
     def __init__(self, api: Api, prefix: str) -> None:
         self.api, self.prefix = api, prefix
@@ -186,30 +186,30 @@ class Nodes:
         )
 
     def power(self, name: str, *, on: bool) -> None:
-        """Cut a node's power or give it back; the cluster notices by its silence.
+        """Power a node off or on; the cluster notices missing heartbeats.
 
         Where every node is silent Kubernetes doubts itself and taints none: let a neighbour live.
         """
         self._change(name, {"metadata": {"labels": {POWERED: "true" if on else None}}})
 
     def sicken(self, name: str, *, sick: bool = True) -> None:
-        """Let a node report itself that it is not ready, or that it is again."""
+        """Let a node report itself as not ready, or ready again."""
         self._change(name, {"metadata": {"annotations": {SICK: "true" if sick else None}}})
 
     def give(self, name: str, **resources: int) -> None:
-        """Let the device plugin report other numbers: give(node, **{"nvidia.com/gpu": 7})."""
+        """Set what the device plugin reports: give(node, **{"nvidia.com/gpu": 7})."""
         numbers = {resource: str(count) for resource, count in resources.items()}
         self._change(name, {"status": {"allocatable": numbers}}, "/status")
 
     def lay_out(self, name: str, layout: str) -> None:
-        """Ask the node's mig-manager for a layout."""
+        """Request a layout from the node's mig-manager."""
         self._change(name, {"metadata": {"labels": {CONFIG: layout}}})
 
     def state_of_layout(self, name: str) -> str:
         return str(self.see(name)["metadata"]["labels"].get(STATE, ""))
 
     def remove(self, name: str) -> None:
-        """Take a node away, as an administrator does."""
+        """Delete a node, as an administrator does."""
         try:
             self.api.delete(f"/api/v1/nodes/{name}")
         except Refused as refused:

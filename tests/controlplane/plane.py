@@ -47,7 +47,7 @@ class NotStarted(Exception):
 
 
 def forget_the_dead(folder: Path) -> None:
-    """Remove what clusters of killed test sessions left; their parts died with them."""
+    """Remove folders of clusters of killed test sessions."""
     for left in folder.glob(f"{PREFIX}*"):
         if not Path("/proc", left.name.removeprefix(PREFIX).partition("-")[0]).exists():
             shutil.rmtree(left, ignore_errors=True)
@@ -95,11 +95,11 @@ class ControlPlane:
         self.stop()
 
     def kubeconfig(self, user: str, *groups: str) -> Object:
-        """Return a kubeconfig, everything inside, of a user whom the authority vouches for."""
+        """Return a self-contained kubeconfig of a user with a client certificate."""
         return self._kubeconfig(self.authority.client(user, *groups))
 
     def kubeconfig_of_token(self, token: str) -> Object:
-        """Return a kubeconfig that shows a token, as a service account's does."""
+        """Return a kubeconfig with a token, as for a service account."""
         return self._kubeconfig({"token": token})
 
     def start(self) -> None:
@@ -136,7 +136,7 @@ class ControlPlane:
         process.popen.wait(10)
 
     def pause(self, name: str) -> None:
-        """Let a part hang: it keeps its connections and says nothing."""
+        """Suspend a part; its connections stay open without answers."""
         self.processes[name].send(signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
@@ -150,7 +150,7 @@ class ControlPlane:
             self._await(API, self._api_ready)
 
     def mend(self) -> None:
-        """Have every part run again, whatever was done to it."""
+        """Restart every part that was killed or paused."""
         for name, process in list(self.processes.items()):
             process.send(signal.SIGCONT)
             if not process.is_alive:
@@ -168,7 +168,7 @@ class ControlPlane:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def back_up(self) -> Path:
-        """Copy what etcd knows now, for a later restore."""
+        """Back up etcd for a later restore."""
         copy = self.folder / f"backup-{len(list(self.folder.glob('backup-*')))}"
         self.pause(ETCD)
         shutil.copytree(self.folder / "etcd", copy)
@@ -186,7 +186,7 @@ class ControlPlane:
         self.restart(API)
 
     def compact(self) -> None:
-        """Make etcd forget the past, so that a watch from there is told 410."""
+        """Compact etcd, so that an old watch gets a 410."""
         revision = self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
@@ -248,7 +248,7 @@ class ControlPlane:
         }
 
     def _write(self) -> None:
-        """Write what the parts read: certificates, kubeconfigs, stages."""
+        """Write certificates, kubeconfigs and stages for the parts."""
         (self.folder / "ca.crt").write_bytes(self.authority.certificate)
         self.authority.server().write(self.folder, "server")
         accounts = new_key()

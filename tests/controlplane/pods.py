@@ -1,4 +1,4 @@
-"""The life of a pod on a simulated node."""
+"""Life cycle of a pod on a simulated node."""
 
 from tests.controlplane.stages import Stage, act, plays, stage, status, unless, warning, when
 
@@ -137,7 +137,7 @@ def begins() -> list[Stage]:
 
 
 def ends(word: str, reason: str, code: int) -> list[Stage]:
-    """The program ends: for good, or into a restart back-off."""
+    """From running to terminated or restart back-off."""
     over = terminated(reason, code)
     phase = "Succeeded" if code == 0 else "Failed"
     again = containers(RUNNING_NOW, restarts="1", ready="true", last=over)
@@ -160,7 +160,7 @@ def ends(word: str, reason: str, code: int) -> list[Stage]:
 
 
 def leaves() -> list[Stage]:
-    """From being deleted to being gone; what a finalizer holds stays, as something that ended."""
+    """From deletion to removal; with a finalizer, from deletion to terminated."""
     over = conditions("False") + containers(terminated("Error", 143)) + "phase: Failed"
     return [
         stage("Pod", "is-told-to-end", [DYING, when(RUNS)], [status(over)], after=act("hang")),

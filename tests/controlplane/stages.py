@@ -24,7 +24,7 @@ _SCRIPT = (
 
 
 def act(name: str) -> str:
-    """Return the duration of an act of the script, if it has one."""
+    """Return the expression of a script step's duration."""
     return f'{_SCRIPT} | select(startswith("{name}-")) | ltrimstr("{name}-")'
 
 

@@ -1,4 +1,4 @@
-"""Parts of a control plane that are killed, hang or lose their state."""
+"""Killed, paused and restored parts of a control plane."""
 
 import time
 
@@ -18,7 +18,7 @@ def cluster(brittle_control_plane: ControlPlane) -> ControlPlane:
 
 
 @pytest.mark.deep
-def test_a_killed_api_server_comes_back_with_everything_and_ends_old_watches(cluster: ControlPlane) -> None:
+def test_a_restarted_api_server_keeps_its_objects_and_ends_old_watches(cluster: ControlPlane) -> None:
     api = cluster.api
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
     seen = api.get("/api/v1/namespaces")["metadata"]["resourceVersion"]
@@ -36,7 +36,7 @@ def test_a_killed_api_server_comes_back_with_everything_and_ends_old_watches(clu
     assert events[0]["object"]["code"] == 410
 
 
-def test_without_etcd_nothing_can_be_written_and_with_it_all_goes_on(cluster: ControlPlane) -> None:
+def test_writes_fail_while_etcd_is_paused_and_succeed_afterwards(cluster: ControlPlane) -> None:
     cluster.pause(ETCD)
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "patient"}}
     with pytest.raises(Refused) as refused:
@@ -56,7 +56,7 @@ def stays(api: Api, path: str, phase: str) -> None:
 
 
 @pytest.mark.deep
-def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane: OwnControlPlane) -> None:
+def test_killed_kubelets_start_no_pod_and_restarted_ones_catch_up(own_control_plane: OwnControlPlane) -> None:
     cluster = own_control_plane()  # the other's kubelets hold their nodes for a minute after they died
     name = Nodes(cluster.api, "node").add()
     cluster.kill(KUBELETS)
@@ -69,7 +69,7 @@ def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane:
 
 
 @pytest.mark.deep
-def test_an_old_backup_forgets_what_came_later_and_counts_from_there(
+def test_a_restored_backup_has_an_older_resource_version_and_no_later_objects(
     own_control_plane: OwnControlPlane,
 ) -> None:
     cluster = own_control_plane()

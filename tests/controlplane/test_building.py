@@ -1,4 +1,4 @@
-"""Where the programs are found, and the message on a machine without them."""
+"""Building and finding of the control plane's programs."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Look at a cache of this test's own, and at copies of the pins."""
+    """Use a separate cache, and copies of the pins."""
     monkeypatch.delenv("CONTROLPLANE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for module in binaries.modules():
@@ -24,7 +24,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_another_pin_is_another_folder(elsewhere: Path) -> None:
+def test_a_changed_pin_has_another_build_folder(elsewhere: Path) -> None:
     before = {module: binaries.build_dir(module) for module in binaries.modules()}
     with (elsewhere / "pins/etcd/go.sum").open("a") as pins:
         pins.write("example.org/new v1.0.0 h1:one=\n")
@@ -42,7 +42,7 @@ def test_cached_programs_are_found_and_missing_ones_are_named(elsewhere: Path) -
     assert "kwok" not in binaries.missing_binaries()
 
 
-def test_kubernetes_is_told_its_version_and_etcd_needs_none() -> None:
+def test_the_linker_flags_set_the_version_of_kubernetes_only() -> None:
     assert "gitVersion=v1.36." in build.linker_flags("kubernetes")
     assert "gitMinor=36" in build.linker_flags("kubernetes")
     assert build.linker_flags("etcd") == "-s -w"
@@ -54,7 +54,7 @@ def test_a_missing_go_is_reported_with_a_fix(monkeypatch: pytest.MonkeyPatch) ->
         build.need_go()
 
 
-def test_an_old_go_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_go_is_refused_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "go"
     old.write_text("#!/bin/sh\necho go1.19.8\n")
     old.chmod(0o755)
@@ -63,7 +63,7 @@ def test_an_old_go_is_named_with_its_version(tmp_path: Path, monkeypatch: pytest
         build.need_go()
 
 
-def test_a_module_that_cannot_be_built_leaves_nothing_half_and_stops_no_other(
+def test_a_failed_build_leaves_no_partial_result_and_stops_no_other_module(
     elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     go = tmp_path / "go"  # builds whatever is asked for, except kwok
@@ -84,7 +84,7 @@ case "$PWD" in */kwok) exit 1;; esac
     assert binaries.find_binary("etcd") == binaries.build_dir("etcd") / "etcd"
 
 
-def test_what_is_built_for_these_pins_is_not_built_again(
+def test_existing_builds_of_the_pins_are_not_repeated(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for module in binaries.modules():

@@ -54,7 +54,7 @@ def unschedulable(pod: Object) -> bool:
     return any(one.get("reason") == "Unschedulable" for one in pod["status"].get("conditions", []))
 
 
-def test_a_claim_of_a_profile_is_given_one_of_its_devices(
+def test_a_claim_of_a_profile_gets_a_device_of_that_profile(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
     api = control_plane.api

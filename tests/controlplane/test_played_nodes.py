@@ -14,7 +14,7 @@ def taints(node: Object) -> set[tuple[str, str]]:
     return {(taint["key"], taint["effect"]) for taint in node["spec"].get("taints", [])}
 
 
-def test_a_node_gives_what_its_device_plugin_reports(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_node_offers_the_resources_of_its_device_plugin(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     name = gpu_nodes.add(GpuNode(gpus=8, mig={"1g.10gb": 14}, cut=2))
     node = gpu_nodes.see(name)
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "6"
@@ -57,7 +57,7 @@ def test_a_powered_off_node_is_noticed_and_its_pods_are_unchanged(
     control_plane.api.until_gone(path)
 
 
-def test_a_pod_whose_node_was_believed_dead_is_ready_again_with_it(
+def test_a_pod_becomes_ready_again_with_its_recovered_node(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     node, _neighbour = gpu_nodes.add(), gpu_nodes.add()
@@ -70,7 +70,7 @@ def test_a_pod_whose_node_was_believed_dead_is_ready_again_with_it(
     control_plane.api.until(path, lambda seen: ready(seen) == "True")
 
 
-def test_a_node_can_say_itself_that_it_is_sick(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_node_can_report_itself_not_ready(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node = gpu_nodes.add()
     gpu_nodes.sicken(node)
     gpu_nodes.until(node, "False")
@@ -85,7 +85,7 @@ def test_a_device_plugin_can_report_fewer_devices(control_plane: ControlPlane, g
     assert (seen["allocatable"]["nvidia.com/gpu"], seen["capacity"]["nvidia.com/gpu"]) == ("7", "8")
 
 
-def test_many_nodes_come_at_once(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_forty_nodes_are_added_at_once(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     names = gpu_nodes.add_many(40, GpuNode(gpus=1))
     assert len(set(names)) == 40
     assert ready(gpu_nodes.see(names[-1])) == "True"

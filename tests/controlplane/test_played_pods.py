@@ -1,4 +1,4 @@
-"""Every word of a simulated pod's script has its effect."""
+"""Scripts of simulated pods."""
 
 import time
 from datetime import datetime
@@ -48,7 +48,7 @@ def test_a_pod_without_a_script_is_running_at_once_and_ready(playground: Playgro
     assert "startedAt" in state(seen)["running"]
 
 
-def test_an_image_that_takes_its_time_shows_as_being_created_and_then_runs(playground: Playground) -> None:
+def test_a_pod_with_a_slow_image_shows_container_creating_and_then_runs(playground: Playground) -> None:
     began = time.monotonic()
     path = playground.run("pull-4s")
     playground.reason(path, "ContainerCreating")
@@ -56,7 +56,7 @@ def test_an_image_that_takes_its_time_shows_as_being_created_and_then_runs(playg
     assert time.monotonic() - began >= 4
 
 
-def test_an_image_that_never_comes_is_refused_and_backed_off(playground: Playground) -> None:
+def test_a_pod_whose_image_cannot_be_pulled_shows_image_pull_back_off(playground: Playground) -> None:
     path = playground.run("never-pulls")
     seen = playground.reason(path, "ImagePullBackOff")
     assert seen["status"]["phase"] == "Pending"
@@ -72,7 +72,9 @@ def test_an_image_that_never_comes_is_refused_and_backed_off(playground: Playgro
         ("oom-2s", "Failed", "OOMKilled", 137),
     ],
 )
-def test_a_program_ends_after_its_seconds(playground: Playground, script: str, phase: str, why: str, code: int) -> None:
+def test_a_program_ends_after_the_seconds_of_its_script(
+    playground: Playground, script: str, phase: str, why: str, code: int
+) -> None:
     seen = playground.phase(playground.run(script), phase)
     over = state(seen)["terminated"]
     assert (over["reason"], over["exitCode"]) == (why, code)
@@ -91,13 +93,13 @@ def _restarts(pod: Object) -> int:
     return int(pod["status"]["containerStatuses"][0]["restartCount"]) if state(pod) else 0
 
 
-def test_a_tenants_own_image_can_carry_the_script(playground: Playground) -> None:
+def test_the_script_can_be_the_tag_of_a_custom_image(playground: Playground) -> None:
     path = playground.run(image="registry.example/acts:pull-4s_oom-0.5s")
     playground.reason(path, "ContainerCreating")
     playground.reason(path, "OOMKilled")
 
 
-def test_a_pod_told_to_end_is_gone(playground: Playground) -> None:
+def test_a_deleted_pod_is_removed(playground: Playground) -> None:
     path = playground.run()
     playground.phase(path, "Running")
     playground.api.delete(path)
@@ -113,7 +115,7 @@ def test_a_program_that_hangs_keeps_its_pod_terminating(playground: Playground) 
     playground.api.until_gone(path)
 
 
-def test_a_finalizer_keeps_the_finish_to_be_read(playground: Playground) -> None:
+def test_a_deleted_pod_with_a_finalizer_keeps_its_terminated_state(playground: Playground) -> None:
     path = playground.run()
     playground.phase(path, "Running")
     playground.api.patch(path, {"metadata": {"finalizers": ["tests.example/metering"]}})

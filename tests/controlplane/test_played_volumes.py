@@ -19,7 +19,7 @@ def using(name: str, namespace: str, node: str) -> Object:
     return made
 
 
-def test_a_volume_is_made_for_the_first_pod_outlives_it_and_goes_with_its_claim(
+def test_a_volume_is_created_for_the_first_pod_and_deleted_with_its_claim(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     api, node = control_plane.api, gpu_nodes.add()
@@ -43,7 +43,7 @@ def test_a_volume_is_made_for_the_first_pod_outlives_it_and_goes_with_its_claim(
     api.until_gone(volume)
 
 
-def test_a_claim_of_one_pod_lets_the_next_wait_until_it_is_gone(
+def test_a_second_pod_waits_for_a_read_write_once_pod_claim(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     api, node = control_plane.api, gpu_nodes.add()

@@ -1,4 +1,4 @@
-"""A cluster refuses by policy, quota and permission."""
+"""Refusals of a cluster by policy, quota and permission."""
 
 import time
 from collections import Counter
@@ -47,7 +47,7 @@ def refusal(api: Api, manifest: Object) -> Refused | None:
     return None
 
 
-def test_an_admission_policy_refuses_in_its_own_words(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_admission_policy_refuses_with_its_message(control_plane: ControlPlane, namespace: str) -> None:
     api = control_plane.api
     for manifest in policy(namespace, namespace):
         api.create(manifest)
@@ -88,7 +88,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
     assert "privileged" in refused.words
 
 
-def test_a_resource_quota_holds_under_forty_concurrent_requests(
+def test_a_resource_quota_is_not_exceeded_by_forty_concurrent_requests(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     api, node = control_plane.api, gpu_nodes.add(GpuNode(gpus=8))
@@ -114,8 +114,8 @@ def test_a_resource_quota_holds_under_forty_concurrent_requests(
     assert answers == {"created": 7, "exceeded quota": 33}
 
 
-def asks_for(api: Api, path: str, spec: Object) -> str:
-    """Ask for another spec; return what is said against it."""
+def change_refusal(api: Api, path: str, spec: Object) -> str:
+    """Request another spec; return the refusal."""
     try:
         api.patch(path, {"spec": spec})
     except Refused as refused:
@@ -125,8 +125,8 @@ def asks_for(api: Api, path: str, spec: Object) -> str:
     return ""
 
 
-def keeping(kind: str, namespace: str, **spec: object) -> Object:
-    """Return what makes the pods that a lease of some shape runs as."""
+def controller_of(kind: str, namespace: str, **spec: object) -> Object:
+    """Return the controller object of a lease's pods."""
     marks = {"app": "held"}
     template = pod("held", namespace, restart="Never" if kind == "Job" else "Always")
     template["metadata"] = {"labels": marks}
@@ -151,27 +151,31 @@ def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
     one["spec"]["activeDeadlineSeconds"] = 600
     api.create(one)
     of_pod = api.path(one)
-    assert asks_for(api, of_pod, {"activeDeadlineSeconds": 300}) == ""
+    assert change_refusal(api, of_pod, {"activeDeadlineSeconds": 300}) == ""
     for longer in (301, None):
-        assert "activeDeadlineSeconds" in asks_for(api, of_pod, {"activeDeadlineSeconds": longer})
-    job = keeping("Job", namespace, activeDeadlineSeconds=600)
+        assert "activeDeadlineSeconds" in change_refusal(api, of_pod, {"activeDeadlineSeconds": longer})
+    job = controller_of("Job", namespace, activeDeadlineSeconds=600)
     api.create(job)
     for seconds in (900, 300, 1200):
-        assert asks_for(api, api.path(job), {"activeDeadlineSeconds": seconds}) == ""
+        assert change_refusal(api, api.path(job), {"activeDeadlineSeconds": seconds}) == ""
         assert api.get(api.path(job))["spec"]["activeDeadlineSeconds"] == seconds
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
-def test_what_runs_without_end_takes_no_deadline(kind: str, control_plane: ControlPlane, namespace: str) -> None:
-    """Which is why something else must stop it once nobody pays."""
-    made = keeping(kind, namespace)
+def test_stateful_sets_and_deployments_cannot_have_a_deadline(
+    kind: str, control_plane: ControlPlane, namespace: str
+) -> None:
+    """The reaper must stop these once nobody pays."""
+    made = controller_of(kind, namespace)
     control_plane.api.create(made)
     template = {"spec": {"activeDeadlineSeconds": 600}}
-    assert "activeDeadlineSeconds" in asks_for(control_plane.api, control_plane.api.path(made), {"template": template})
+    assert "activeDeadlineSeconds" in change_refusal(
+        control_plane.api, control_plane.api.path(made), {"template": template}
+    )
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])
-def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace: str, verb: str) -> None:
+def test_a_user_without_rights_gets_a_403(control_plane: ControlPlane, namespace: str, verb: str) -> None:
     nobody = Api(control_plane.kubeconfig("nobody", "strangers"))
     with pytest.raises(Refused, match="nobody") as refused:
         nobody.say(verb, f"/api/v1/namespaces/{namespace}/pods")

@@ -24,7 +24,7 @@ def work_of(cluster: ControlPlane) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlPlane) -> None:
+def test_all_five_parts_start_within_seconds(own_control_plane: OwnControlPlane) -> None:
     """Start within seconds on two free processors."""
     began = time.monotonic()
     cluster = own_control_plane()
@@ -34,7 +34,7 @@ def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlP
     assert len(cluster.processes) == 5
 
 
-def test_no_port_is_drawn_twice_nor_by_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_port_is_allocated_twice_or_to_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
     for worker in range(8):
         monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{worker}")
@@ -78,7 +78,7 @@ def test_a_missing_program_names_the_command_that_builds_it(monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_folders_of_killed_sessions_are_removed(tmp_path: Path) -> None:
     left, ours = tmp_path / "gpubroker-cluster-999999999-x", tmp_path / f"gpubroker-cluster-{os.getpid()}-y"
     for folder in (left, ours):
         folder.mkdir()
@@ -86,7 +86,7 @@ def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [ours]
 
 
-def test_kubectl_speaks_to_it(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_kubectl_lists_the_nodes(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     name, program = gpu_nodes.add(), binaries.find_binary("kubectl")
     command = [str(program), f"--kubeconfig={control_plane.folder / 'admin'}", "get", "nodes", "--no-headers"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout

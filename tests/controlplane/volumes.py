@@ -29,7 +29,7 @@ spec:
 
 
 def installed() -> list[Object]:
-    """Return what an administrator installs for it."""
+    """Return the storage class that an administrator installs."""
     default = {"storageclass.kubernetes.io/is-default-class": "true"}
     return [
         {

@@ -31,7 +31,7 @@ def make_secrets(folder: Path) -> tuple[str, dict[str, str]]:
     return said, dict(line.split("=", 1) for line in lines)
 
 
-def test_every_variable_that_must_be_set_is_made_by_the_script(tmp_path: Path) -> None:
+def test_the_secrets_script_creates_every_required_variable(tmp_path: Path) -> None:
     needed = {name for name, kind, _ in VARIABLE.findall(COMPOSE.read_text()) if kind != "-"}
     said, made = make_secrets(tmp_path)
     assert needed == set(made)
@@ -42,14 +42,14 @@ def test_every_variable_that_must_be_set_is_made_by_the_script(tmp_path: Path) -
     assert len(base64.urlsafe_b64decode(made["CREDENTIAL_ENCRYPTION_KEYS"])) == 32
 
 
-def test_a_second_run_keeps_what_is_there(tmp_path: Path) -> None:
+def test_a_second_run_of_the_script_changes_nothing(tmp_path: Path) -> None:
     _, first = make_secrets(tmp_path)
     said, second = make_secrets(tmp_path)
     assert first == second
     assert "Nothing was changed" in said
 
 
-def test_every_process_is_there_and_may_do_nothing_it_need_not(services: dict[str, Any]) -> None:
+def test_every_process_is_a_service_with_minimal_rights(services: dict[str, Any]) -> None:
     assert set(services) == OURS | {"postgres", "valkey"}
     for name in OURS:
         own = services[name]
@@ -60,7 +60,7 @@ def test_every_process_is_there_and_may_do_nothing_it_need_not(services: dict[st
         assert ("GPUBROKER_OWNER_DATABASE_URL" in own["environment"]) == (name == "migrate"), name
 
 
-def test_each_process_logs_in_as_itself(services: dict[str, Any]) -> None:
+def test_each_process_uses_its_own_database_role(services: dict[str, Any]) -> None:
     logins = {name: services[name]["environment"]["GPUBROKER_DATABASE_URL"].split(":")[1] for name in OURS}
     web, worker = "//gpubroker_web", "//gpubroker_worker"
     assert logins == {
@@ -69,7 +69,7 @@ def test_each_process_logs_in_as_itself(services: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
-def test_only_what_people_and_clusters_need_leaves_the_inner_network(services: dict[str, Any]) -> None:
+def test_only_web_events_worker_and_agent_reach_the_outer_network(services: dict[str, Any]) -> None:
     outside = {name for name, own in services.items() if "outside" in own["networks"]}
     assert outside == {"web", "events", "worker", "agent"}
     ports = [port for own in services.values() for port in own.get("ports", [])]
@@ -77,7 +77,7 @@ def test_only_what_people_and_clusters_need_leaves_the_inner_network(services: d
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_it_starts_what_the_chart_starts(services: dict[str, Any]) -> None:
+def test_services_start_the_same_commands_as_the_chart(services: dict[str, Any]) -> None:
     """Compare compose commands with the chart's, except names of pods."""
     chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/defaults.yaml").read_text())
     for item in chart:
@@ -90,8 +90,8 @@ def test_it_starts_what_the_chart_starts(services: dict[str, Any]) -> None:
         assert services[name]["command"] == wanted, name
 
 
-def test_one_agent_follows_all_clusters_however_many_join(services: dict[str, Any]) -> None:
-    """The chart names each one's cluster; here nobody could start another by hand."""
+def test_the_agent_follows_all_clusters(services: dict[str, Any]) -> None:
+    """The chart starts one agent per cluster; compose starts one for all."""
     chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/full.yaml").read_text())
     agents = [item for item in chart if item and item["metadata"]["name"].startswith("gpubroker-agent-")]
     [*started, named] = next(each for each in agents if each["kind"] == "Deployment")["spec"]["template"]["spec"][
@@ -101,7 +101,7 @@ def test_one_agent_follows_all_clusters_however_many_join(services: dict[str, An
     assert services["agent"]["command"] == started
 
 
-def test_databases_files_are_where_the_image_looks(services: dict[str, Any]) -> None:
+def test_the_database_scripts_are_mounted_and_exist(services: dict[str, Any]) -> None:
     mounts = [volume.split(":")[0] for volume in services["postgres"]["volumes"]]
     files = [DEPLOY / mount for mount in mounts if mount.startswith("./")]
     assert [file.name for file in files] == ["database.sql", "roles.sql"]

@@ -32,7 +32,7 @@ def server() -> Server:
 
 @pytest.fixture
 def empty(server: Server) -> Iterator[str]:
-    """Make a database as a host gives it: empty, the administrator's own."""
+    """Create an empty database owned by the administrator."""
     name = session.database_name(f"by_hand_{session.worker_number()}")
     with server.as_administrator() as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
@@ -61,7 +61,7 @@ def rights(server: Server, name: str) -> tuple[object, ...] | None:
 
 
 @pytest.mark.timeout(600)
-def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> None:
+def test_the_script_creates_the_same_rights_as_make_run(server: Server, empty: str) -> None:
     for _ in range(2):  # a second run, say with new passwords, does no harm
         done = psql(server, empty, **passwords_of(server))
         assert done.returncode == 0, done.stderr
@@ -76,7 +76,7 @@ def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> Non
             assert connection.execute("SELECT current_user").fetchone() == (login,)
 
 
-def test_without_passwords_nothing_happens_and_the_script_says_why(server: Server, empty: str) -> None:
+def test_without_passwords_the_script_fails_with_a_message_and_changes_nothing(server: Server, empty: str) -> None:
     before = rights(server, empty)
     done = psql(server, empty, OWNER_PASSWORD="only-one")
     assert done.returncode != 0

@@ -35,7 +35,7 @@ def program(file: Path, text: str) -> None:
 
 @pytest.fixture
 def control_plane(own_control_plane: OwnControlPlane) -> ControlPlane:
-    """Start a cluster of the demo's own: what it installs is a whole cluster's."""
+    """Start a separate cluster, because the demo installs cluster-wide objects."""
     plane = own_control_plane()
     Nodes(plane.api, "laptop").add()
     return plane
@@ -43,7 +43,7 @@ def control_plane(own_control_plane: OwnControlPlane) -> ControlPlane:
 
 @pytest.fixture
 def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a laptop whose kind is our control plane."""
+    """Return an environment in which kind is our control plane."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("kind", "docker"):
@@ -84,7 +84,7 @@ def phases(plane: ControlPlane) -> list[str]:
 
 @pytest.mark.cluster
 @pytest.mark.deep
-def test_the_demo_comes_up_and_a_second_time_changes_no_password(
+def test_the_demo_starts_twice_and_keeps_its_passwords(
     control_plane: ControlPlane, laptop: dict[str, str], tmp_path: Path
 ) -> None:
     kept = []
@@ -116,7 +116,7 @@ def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("gpubroker-broker", True)
 
 
-def test_the_demo_names_missing_programs(tmp_path: Path) -> None:
+def test_the_demo_lists_missing_programs(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     bare = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path), "FAKE_GPU_OPERATOR": ""}

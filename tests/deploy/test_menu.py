@@ -1,4 +1,4 @@
-"""The make targets: what they run, print and return."""
+"""Make targets: commands, output and exit status."""
 
 import os
 import re
@@ -31,14 +31,14 @@ def made(*arguments: str) -> str:
     return subprocess.run(["make", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def test_help_names_every_command_there_is_with_what_it_does() -> None:
+def test_help_lists_every_target_with_a_description() -> None:
     values = dict(re.findall(r"^  make ([a-z-]+) +(\S.*)$", made("help"), re.MULTILINE))
     (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(values) == set(phony.split()) - {"env", "env-dev"}
     assert set(values) >= PROMISED
 
 
-def test_check_looks_at_all_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_contains_every_promised_step(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {name: " ".join(command) for name, command in check.STEPS.items()}
     for name, part in (
         ("format", "ruff format --check"),
@@ -53,7 +53,7 @@ def test_check_looks_at_all_it_promises(monkeypatch: pytest.MonkeyPatch) -> None
     assert "deploy.check" in made("--dry-run", "check")
 
 
-def test_check_goes_through_all_steps_and_fails_when_one_does(
+def test_check_runs_all_steps_and_fails_if_one_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def step(status: int) -> list[str]:
@@ -69,12 +69,12 @@ def test_check_goes_through_all_steps_and_fails_when_one_does(
     assert check.main() == 0
 
 
-def test_a_cluster_is_built_by_a_command_of_its_own() -> None:
+def test_make_controlplane_builds_the_control_plane() -> None:
     assert "-m tests.controlplane.build" in made("--dry-run", "controlplane")
 
 
 @pytest.mark.parametrize(("missing", "speaks"), [([], True), (["kwok"], False)])
-def test_the_whole_suite_speaks_to_a_cluster_where_there_is_one(
+def test_cluster_tests_run_only_if_the_control_plane_is_built(
     missing: list[str], speaks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binaries, "missing_binaries", lambda: missing)
@@ -90,7 +90,7 @@ def test_a_domain_file_runs_without_django_and_without_workers() -> None:
     ]
 
 
-def test_browser_tests_share_what_a_file_of_them_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_browser_tests_are_distributed_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     for chosen in (
         run.selection(["browser"]),
@@ -109,7 +109,7 @@ def test_browser_tests_share_what_a_file_of_them_starts(monkeypatch: pytest.Monk
         (["tests/ports/test_mail.py::test_x"], "all"),
     ],
 )
-def test_deep_tests_run_by_commit_and_when_they_are_named(
+def test_deep_tests_are_chosen_by_commit_or_by_name(
     only: list[str], wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DEEP", raising=False)
@@ -118,7 +118,7 @@ def test_deep_tests_run_by_commit_and_when_they_are_named(
     assert run.deep(only) == ["--deep=3"]
 
 
-def test_tests_that_a_machine_cannot_run_are_listed_with_what_to_install(tmp_path: Path) -> None:
+def test_skipped_tests_are_listed_with_the_package_to_install(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:django"]
     found = subprocess.run(

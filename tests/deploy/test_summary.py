@@ -1,4 +1,4 @@
-"""Several runs of pytest end in one summary of all."""
+"""Summary of several runs of pytest."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def timed(*took: float) -> list[SimpleNamespace]:
     return [SimpleNamespace(nodeid=f"tests/a.py::test_{n}", duration=n, when="call") for n in took]
 
 
-def test_runs_are_added_up_and_what_failed_is_named(noted: Path) -> None:
+def test_runs_are_summed_up_and_failed_tests_are_listed(noted: Path) -> None:
     assert summary.note({"passed": ended(*"abc"), "failed": ended("d")}, [])
     assert summary.note({"passed": ended("e"), "skipped": ended("f"), "error": ended("g")}, [])
     *wrong, total = summary.added_up(noted).lines(3725.5)
@@ -30,22 +30,22 @@ def test_runs_are_added_up_and_what_failed_is_named(noted: Path) -> None:
     assert total.strip("=") == " 1 failed, 4 passed, 1 skipped, 1 error in 3725.50s (1:02:06) "
 
 
-def test_tests_left_out_by_several_runs_are_listed_once(noted: Path) -> None:
+def test_tests_skipped_by_several_runs_are_listed_once(noted: Path) -> None:
     for _ in range(2):
         summary.note({"passed": ended("a")}, ["left out: the moon"])
     assert summary.added_up(noted).lines(1)[:-1] == ["left out: the moon"]
 
 
-def test_a_run_of_its_own_notes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_outside_of_a_suite_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(summary.NOTED_IN, raising=False)
     assert summary.note({"passed": ended("a")}, ["left out: the moon"]) is False
 
 
-def test_runs_that_noted_nothing_have_run_nothing(tmp_path: Path) -> None:
+def test_without_recorded_results_the_summary_is_no_tests_ran(tmp_path: Path) -> None:
     assert "no tests ran" in summary.added_up(tmp_path / "nothing").lines(0)[0]
 
 
-def test_the_slowest_of_all_runs_are_named_with_the_slowest_first(noted: Path) -> None:
+def test_the_slowest_tests_of_all_runs_are_listed_in_order(noted: Path) -> None:
     assert summary.note({"passed": timed(*range(1, 30))}, [])
     assert summary.note({"passed": timed(40), "failed": timed(5)}, [])
     title, *named = summary.added_up(noted).lines(1)[: summary.SLOWEST + 1]

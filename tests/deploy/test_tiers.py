@@ -1,4 +1,4 @@
-"""Five commits in a row run all deep tests."""
+"""Selection of tests by tier and commit."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests import tiers
 
 
 class Item(SimpleNamespace):
-    """What tiers know of a test."""
+    """The parts of a pytest item that tiers use."""
 
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None
@@ -35,29 +35,29 @@ def ran(items: list[Any], wanted: str) -> list[Any]:
     return [each for each in items if each not in left]
 
 
-def test_a_test_without_a_mark_is_fast_and_chaos_is_deep() -> None:
+def test_a_test_without_a_marker_is_fast_and_a_chaos_test_is_deep() -> None:
     plain, browser, chaos = item("a"), item("b", "browser"), item("c", "chaos")
     tiers.sort([plain, browser, chaos])
     assert (plain.marks, browser.marks, chaos.marks) == ({"fast"}, {"browser"}, {"chaos", "deep"})
 
 
-def test_five_slices_hold_every_deep_test_once() -> None:
+def test_five_slices_contain_every_deep_test_once() -> None:
     slices = [ran(MANY, str(number)) for number in range(tiers.SLICES)]
     assert sorted(each.nodeid for part in slices for each in part) == sorted(each.nodeid for each in MANY)
     assert min(map(len, slices)) > 20
 
 
-def test_what_is_not_deep_always_runs() -> None:
+def test_tests_that_are_not_deep_always_run() -> None:
     fast = item("tests/b.py::test_quick", "fast")
     assert ran([fast, *MANY], "none") == [fast]
     assert all(fast in ran([fast, *MANY], str(number)) for number in range(tiers.SLICES))
 
 
-def test_a_file_of_deep_tests_only_runs_when_it_is_asked_for() -> None:
+def test_a_selection_of_only_deep_tests_runs_them() -> None:
     assert ran(MANY, "none") == MANY
 
 
-def test_chaos_of_one_file_runs_together() -> None:
+def test_chaos_tests_of_one_file_are_in_one_slice() -> None:
     chaos = [item(f"tests/chaos/test_a.py::test_{n}", "chaos", "deep") for n in range(9)]
     assert len({tiers.slice_of(each) for each in chaos}) == 1
 

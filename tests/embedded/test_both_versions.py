@@ -25,7 +25,7 @@ def installed() -> list[Path]:
     ids=lambda folder: f"PostgreSQL {folder.parent.name.replace('pginstall', 'of the environment')}",
 )
 @pytest.mark.deep
-def test_migrations_the_seed_and_migrating_its_history_back_and_forth_run_on(folder: Path) -> None:
+def test_migrations_seed_and_reapplied_schema_rules_run_on(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "deploy.embedded.scratch", "python", "-m", "tests.embedded.upgraded"],
         cwd=session.CHECKOUT,

@@ -1,4 +1,4 @@
-"""The databases that all other tests rely on."""
+"""Databases of the test suite."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def count_own_tables() -> int:
 
 
 @pytest.mark.parametrize("run", [1, 2])
-def test_commits_in_a_tests_own_database_are_gone_for_the_next(own_database: OwnDatabase, run: int) -> None:
+def test_an_own_database_contains_no_commits_of_earlier_tests(own_database: OwnDatabase, run: int) -> None:
     assert count_own_tables() == 0
     with connections["owner"].cursor() as cursor:
         cursor.execute("CREATE TABLE scratch (id int)")
@@ -57,7 +57,7 @@ def test_commits_in_a_tests_own_database_are_gone_for_the_next(own_database: Own
     assert count_own_tables() == 1
 
 
-def test_threads_see_what_was_committed_in_an_own_database(own_database: OwnDatabase) -> None:
+def test_threads_use_the_own_database_of_the_test(own_database: OwnDatabase) -> None:
     seen: list[str] = []
 
     def look() -> None:
@@ -84,7 +84,7 @@ class Slow:
 
 @pytest.fixture
 def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Let sessions find their server in a folder of the test's own."""
+    """Use a separate server folder for the test."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setattr(postgres_server, "folder", lambda: tmp_path / "server")
     (tmp_path / "server" / "sessions").mkdir(parents=True)
@@ -97,7 +97,7 @@ def serving(pid: int, started: str) -> postgres_server.RunningServer:
     return found
 
 
-def test_a_server_that_is_slow_to_answer_gets_no_second_one(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+def test_a_slowly_answering_server_is_not_started_twice(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     slow, begun = Slow(), list[int]()
 
     def spawn() -> postgres_server.RunningServer:
@@ -114,7 +114,7 @@ def test_a_server_that_is_slow_to_answer_gets_no_second_one(monkeypatch: pytest.
     assert [file.name for file in (own_folder / "sessions").iterdir()] == [session.name()]
 
 
-def test_a_server_that_ended_says_why(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+def test_a_server_that_ended_is_reported_with_its_log(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     postgres_server.log().write_text("no room is left")
     monkeypatch.setattr(postgres_server, "_spawn", lambda: serving(999999999, "1"))
     monkeypatch.setattr(postgres_server, "cluster", lambda: Slow())
@@ -122,14 +122,12 @@ def test_a_server_that_ended_says_why(monkeypatch: pytest.MonkeyPatch, own_folde
         postgres_server.start()
 
 
-def test_a_process_that_has_the_pid_of_an_ended_server_is_not_taken_for_it(own_folder: Path) -> None:
+def test_a_process_with_the_pid_of_an_ended_server_is_not_the_server(own_folder: Path) -> None:
     serving(os.getpid(), "1")
     assert postgres_server.running() is None
 
 
-def test_two_checkouts_and_two_purposes_have_servers_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_checkouts_and_purposes_have_separate_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     name = postgres_server.folder.__wrapped__
     usual = name()
     monkeypatch.setenv("TEST_SERVER", "cluster")
@@ -142,7 +140,7 @@ def test_two_checkouts_and_two_purposes_have_servers_of_their_own(
     ("name", "sql", "another"),
     [("table.sql", "CREATE TABLE t ()", True), ("query.sql", "SELECT count(*) FROM t", False)],
 )
-def test_a_changed_definition_needs_another_template_and_a_changed_query_none(
+def test_the_template_changes_with_sql_definitions_but_not_with_queries(
     name: str, sql: str, another: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(postgres_server, "CHECKOUT", tmp_path)
@@ -153,7 +151,7 @@ def test_a_changed_definition_needs_another_template_and_a_changed_query_none(
     assert (of() != before) is another
 
 
-def test_databases_of_ended_sessions_are_told_from_those_of_running_ones() -> None:
+def test_databases_belong_to_running_sessions_by_their_name() -> None:
     live = {"77_ab12cd"}
     assert serve_postgres.belongs_to("gpubroker_test_77_ab12cd_gw0", live)
     assert not serve_postgres.belongs_to("gpubroker_test_7_ab12cd_gw0", live)
@@ -162,7 +160,7 @@ def test_databases_of_ended_sessions_are_told_from_those_of_running_ones() -> No
 
 @pytest.mark.timeout(120)
 @pytest.mark.deep
-def test_a_server_that_nobody_uses_ends_and_leaves_nothing(tmp_path: Path) -> None:
+def test_an_unused_server_stops_and_removes_its_folder(tmp_path: Path) -> None:
     """Take seconds: a server starts, notices that its only session is over, and stops."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_S", "PYTEST_"))}
     script = "from tests import postgres_server as s; s.start(); print(s.running().pid, s.folder())"
@@ -195,6 +193,6 @@ def test_the_queue_of_a_test_starts_empty(valkey_url: str, run: int) -> None:
         assert hints.qsize() == 1
 
 
-def test_a_test_that_asks_for_no_database_gets_none() -> None:
+def test_a_test_without_a_database_fixture_cannot_access_the_database() -> None:
     with pytest.raises(RuntimeError, match="Database access not allowed"):
         ContentType.objects.count()

@@ -1,4 +1,4 @@
-"""The environment is made from a lock that pins everything and names no host."""
+"""Virtual environment: lock files, installation and refused Python versions."""
 
 import ast
 import json
@@ -31,14 +31,16 @@ def test_a_lock_names_no_host(lock: str) -> None:
     assert "://" not in (session.CHECKOUT / lock).read_text()
 
 
-def test_the_development_lock_holds_the_other_one() -> None:
+def test_the_development_lock_includes_the_runtime_lock() -> None:
     def pins(lock: str) -> set[str]:
         return set(re.findall(r"^[\w.-]+==[\w.]+", (session.CHECKOUT / lock).read_text(), re.MULTILINE))
 
     assert pins("requirements.lock") <= pins("requirements-dev.lock")
 
 
-def test_an_environment_that_matches_its_lock_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_that_matches_its_lock_is_not_reinstalled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(environment, "STAMP", str(tmp_path / "installed.json"))
     monkeypatch.setattr(environment, "install", lambda level, progress: pytest.fail("installed again"))
     (tmp_path / "installed.json").write_text(json.dumps({"dev": environment.fingerprint("dev")}))
@@ -54,7 +56,7 @@ def test_a_changed_lock_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert requests == ["run"]
 
 
-def test_a_python_that_is_too_old_is_told_what_to_install(
+def test_a_too_old_python_is_refused_with_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment, "OLDEST", (99, 0))
@@ -67,7 +69,7 @@ def test_a_python_that_is_too_old_is_told_what_to_install(
     assert said.count("\n") == 1
 
 
-def test_a_python_without_venv_is_told_which_package_brings_it() -> None:
+def test_a_python_without_venv_is_refused_with_the_package_to_install() -> None:
     hidden = "import sys; sys.modules['ensurepip'] = None; sys.path.insert(0, 'deploy/embedded'); import environment"
     done = subprocess.run(
         [sys.executable, "-c", f"{hidden}; environment.need_venv()"],
@@ -92,7 +94,7 @@ def test_the_version_check_parses_on_an_old_python(file: str) -> None:
 
 
 def python(folder: Path, script: str) -> str:
-    """Make a program that a person may take for a Python."""
+    """Write a script in place of a Python interpreter."""
     program = folder / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -125,7 +127,7 @@ def without_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def test_each_step_of_the_environment_is_one_line_with_its_seconds(
+def test_each_installation_step_prints_one_line_with_its_seconds(
     without_environment: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = "mkdir -p venv/bin && printf '#!/bin/sh\\n' > venv/bin/python && chmod +x venv/bin/python"
@@ -141,7 +143,7 @@ def test_each_step_of_the_environment_is_one_line_with_its_seconds(
     assert environment.installed() == {"run": environment.fingerprint("run")}
 
 
-def test_an_environment_that_cannot_be_created_is_named_with_pythons_own_words(
+def test_a_failed_creation_of_the_environment_shows_pythons_message(
     without_environment: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "executable", python(without_environment, "echo own words >&2; exit 1"))

@@ -1,4 +1,4 @@
-"""The README's first command, its first lease, and a second start."""
+"""`make run`: first start, first lease and restart."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.embedded.conftest import Start, parents
 
 @contextmanager
 def running(data: Path, port: int, *more: str) -> Iterator[tuple[str, Start]]:
-    """Start the product, hand out what it printed, and stop it as Ctrl-C would."""
+    """Start the product, yield its output, and stop it as Ctrl-C does."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GPUBROKER_")}
     env.pop("DATABASE_URL", None)
     popen = subprocess.Popen(
@@ -50,7 +50,7 @@ def running(data: Path, port: int, *more: str) -> Iterator[tuple[str, Start]]:
 
 
 def curl_of(said: str) -> tuple[str, dict[str, str], bytes]:
-    """Read address, headers and body out of the printed command."""
+    """Return URL, headers and body of the printed curl command."""
     words = shlex.split(next(line for line in said.splitlines() if line.strip().startswith("curl ")))
     headers = [words[n + 1].split(": ", 1) for n, word in enumerate(words) if word == "-H"]
     address = next(word for word in words if word.startswith("http"))

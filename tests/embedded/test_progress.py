@@ -1,4 +1,4 @@
-"""Each step of a start prints one line with its seconds."""
+"""Progress lines of a start."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ def written() -> list[str]:
     return []
 
 
-def test_a_step_is_named_when_it_begins_and_timed_when_it_ends(written: list[str]) -> None:
+def test_a_step_is_printed_at_its_start_and_timed_at_its_end(written: list[str]) -> None:
     with Progress(written.append).step("Seed: fill in demo data"):
         assert written == ["Seed: fill in demo data ..."]
     assert re.fullmatch(r"Seed: fill in demo data \.\.\. 0\.\d s\n", "".join(written))
 
 
-def test_a_long_step_shows_that_it_goes_on(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_step_prints_dots(written: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     shown = Progress(written.append)
     with shown.step("Migrations"):
         shown.tick()
@@ -46,13 +46,13 @@ def test_dots_appear_while_a_child_process_works(written: list[str], monkeypatch
     assert written.count(".") >= 2
 
 
-def test_a_failed_step_ends_its_line_and_claims_no_seconds(written: list[str]) -> None:
+def test_a_failed_step_ends_its_line_without_seconds(written: list[str]) -> None:
     with pytest.raises(OSError, match="full"), Progress(written.append).step("Database"):
         raise OSError("full")
     assert "".join(written) == "Database ...\n"
 
 
-def test_a_line_that_comes_between_stands_alone(written: list[str]) -> None:
+def test_a_message_during_a_step_is_printed_on_its_own_line(written: list[str]) -> None:
     shown = Progress(written.append)
     with shown.step("Processes"):
         shown.say("worker ended unexpectedly (exit status 1).")

@@ -1,4 +1,4 @@
-"""A start waits until each process answers."""
+"""Readiness checks of the processes."""
 
 import os
 import threading
@@ -33,21 +33,21 @@ def labour(installed: ProductInstallation) -> Labour:
     return lambda: {part.name: part for part in installed.background_processes()}
 
 
-def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: ProductInstallation) -> None:
+def test_every_process_has_its_own_readiness_check(installed: ProductInstallation) -> None:
     trusted = ProcessSpec.__dataclass_fields__["ready"].default
     parts = {part.name: part for part in (*installed.web_processes(), *installed.background_processes())}
     assert set(parts) == {"web", "events", "worker", "beat", "relay"}
     assert {name for name, part in parts.items() if part.ready is trusted} == set()
 
 
-def test_a_worker_whose_queue_is_gone_can_end(labour: Labour) -> None:
+def test_the_worker_runs_without_the_heartbeat_of_celery(labour: Labour) -> None:
     """Celery's own heartbeat would retry for ever then."""
     assert "--without-heartbeat" in labour()["worker"].command
 
 
 @contextmanager
 def answering(port: int, status: int) -> Iterator[list[str]]:
-    """Answer every request at a port with a status, and note what was asked for."""
+    """Answer every request at a port with a status, and record the paths."""
     requests: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ def test_a_web_process_is_ready_once_it_answers_with_200(installed: ProductInsta
             assert wanted == [path]
 
 
-def test_beat_is_ready_once_it_has_written_its_timetable_again(labour: Labour, tmp_path: Path) -> None:
+def test_beat_is_ready_once_it_has_written_its_schedule_file(labour: Labour, tmp_path: Path) -> None:
     timetable = tmp_path / "files/beat-schedule.db"
     first = labour()["beat"]
     assert not first.ready(None)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def test_beat_is_ready_once_it_has_written_its_timetable_again(labour: Labour, t
     assert second.ready(None)  # type: ignore[arg-type]
 
 
-def test_the_relay_is_ready_once_it_has_looked_for_messages(
+def test_the_relay_is_ready_once_it_has_queried_its_messages(
     labour: Labour, own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = own_database.worker_url

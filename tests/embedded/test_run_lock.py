@@ -1,4 +1,4 @@
-"""A start waits for the end of the previous run only."""
+"""Lock of the data folder between runs."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def written() -> list[str]:
 
 @pytest.fixture
 def leave(data: Path) -> Iterator[Leave]:
-    """Return a function that leaves one process of a run whose launcher is dead."""
+    """Return a function that starts one process of a run with a dead launcher."""
     left: list[subprocess.Popen[bytes]] = []
 
     def leave_child(seconds: float) -> subprocess.Popen[bytes]:
@@ -53,7 +53,7 @@ def test_a_start_waits_for_the_children_of_a_killed_one(data: Path, written: lis
     assert re.fullmatch(WAITING, "".join(written))
 
 
-def test_a_start_that_meets_nobody_says_nothing(data: Path, written: list[str]) -> None:
+def test_a_start_without_a_previous_run_prints_nothing(data: Path, written: list[str]) -> None:
     for _ in range(2):
         lock_data_directory(data, Progress(written.append)).close()
     assert written == []
@@ -69,13 +69,13 @@ def test_a_child_of_a_dead_launcher_that_hangs_is_killed(
     assert re.fullmatch(WAITING, "".join(written))
 
 
-def test_a_start_that_waits_as_well_is_not_taken_for_a_child(data: Path, leave: Leave) -> None:
+def test_another_waiting_start_is_not_counted_as_a_child(data: Path, leave: Leave) -> None:
     child = leave(600)
     with (data / "lock").open() as other:
         assert run_lock._holders(run_lock.RunLock(data / "lock", other)) == [child.pid]
 
 
-def test_a_launcher_that_stops_for_too_long_is_named_and_left_alone(
+def test_a_launcher_that_takes_too_long_to_stop_is_reported_and_not_killed(
     data: Path, written: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_lock, "KILL_AFTER_S", 0.1)
@@ -87,7 +87,7 @@ def test_a_launcher_that_stops_for_too_long_is_named_and_left_alone(
     assert "".join(written) == "Waiting for the previous run to stop ...\n"
 
 
-def test_a_start_after_another_waiting_one_was_faster_is_refused(data: Path) -> None:
+def test_a_second_start_while_the_first_runs_is_refused(data: Path) -> None:
     with (
         lock_data_directory(data, Progress()),
         pytest.raises(StartupError, match=rf"already runs .*\(process {os.getpid()}\)"),

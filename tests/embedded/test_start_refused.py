@@ -1,4 +1,4 @@
-"""An impossible start gives its reason and fix, and leaves nothing running."""
+"""Refused starts: reasons, fixes and unchanged data."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def options(data: Path, port: int, *, fresh: bool = False) -> Namespace:
     return Namespace(data=data, port=port, host="127.0.0.1", fresh=fresh)
 
 
-def test_a_port_in_use_names_who_uses_it_and_how_to_choose_another(data: Path, port: int) -> None:
+def test_a_port_in_use_is_refused_with_its_process_and_another_port(data: Path, port: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
@@ -44,7 +44,7 @@ def test_a_port_in_use_names_who_uses_it_and_how_to_choose_another(data: Path, p
     assert not (data / "postgres").exists()
 
 
-def test_the_port_of_the_events_must_be_free_too(data: Path, port: int) -> None:
+def test_the_port_of_the_event_server_must_be_free(data: Path, port: int) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port + 1))
         taken.listen()
@@ -64,13 +64,13 @@ def test_a_listener_on_ipv6_localhost_is_named(port: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 32_768, 70_000])
-def test_a_port_that_fails_now_and_then_is_refused_at_once(number: int) -> None:
+def test_a_port_out_of_range_is_refused(number: int) -> None:
     with pytest.raises(StartupError, match="out of range"):
         port_check.require_free_port("127.0.0.1", number, what="the portal", option="PORT")
 
 
 @pytest.mark.parametrize("text", ["abc", "99999", "0", "32767", "-1", "8000.5", "", "９", "8" * 5000])
-def test_a_port_that_is_none_is_refused_in_one_sentence_that_says_what_to_choose(text: str, data: Path) -> None:
+def test_an_invalid_port_option_is_refused_in_one_sentence_with_an_example(text: str, data: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "deploy.embedded", "run", f"--port={text}", "--data", str(data / "new")],
         cwd=session.CHECKOUT,
@@ -87,7 +87,7 @@ def test_a_port_that_is_none_is_refused_in_one_sentence_that_says_what_to_choose
 
 
 @pytest.mark.parametrize("text", ["1", "8100", "32766"])
-def test_a_port_with_room_for_the_next_one_passes(text: str) -> None:
+def test_a_port_up_to_32766_is_accepted(text: str) -> None:
     assert port_check.parse_port(text) == int(text)
 
 
@@ -105,7 +105,7 @@ def test_a_second_start_on_the_same_data_is_refused(start: Begin, data: Path, po
     assert first.popen.poll() is None
 
 
-def test_a_data_folder_nobody_may_write_is_refused(port: int) -> None:
+def test_a_data_folder_without_write_permission_is_refused(port: int) -> None:
     with pytest.raises(StartupError) as error:
         installation(options(Path("/proc/gpubroker"), port)).__enter__()
     assert "make run DATA=<folder>" in str(error.value)
@@ -131,13 +131,13 @@ def test_a_disk_that_is_nearly_full_is_refused(data: Path, monkeypatch: pytest.M
         folders.create_directories(data, servers=None, products=None)
 
 
-def test_a_disk_that_fills_up_is_named_as_such(data: Path) -> None:
+def test_a_full_disk_is_described_with_its_path(data: Path) -> None:
     full = OSError(28, "No space left on device", "/data/secret_key")
     assert folders.describe_os_error(full, data).startswith("The disk is full: /data/secret_key")
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
-def test_a_place_that_may_not_be_written_is_named_with_what_to_do(data: Path, number: int) -> None:
+def test_a_missing_write_permission_is_described_with_a_fix(data: Path, number: int) -> None:
     said = folders.describe_os_error(OSError(number, os.strerror(number), "/data/secret_key"), data)
     assert said.startswith("No permission to write /data/secret_key.")
     assert "make run DATA=<folder>" in said
@@ -160,7 +160,7 @@ def test_a_database_server_that_cannot_be_reached_is_named(port: int) -> None:
         f"host=db.example user=boss password={WORD}",
     ],
 )
-def test_an_address_that_is_none_is_refused_in_words_without_the_password(
+def test_an_invalid_database_url_is_refused_without_showing_the_password(
     nonsense: str, data: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", nonsense)
@@ -174,11 +174,11 @@ def test_an_address_that_is_none_is_refused_in_words_without_the_password(
     "address",
     ["postgresql://boss:word@db.example:5433/app?sslmode=require", "postgresql:///postgres?host=/run/pg"],
 )
-def test_an_address_that_is_one_passes(address: str) -> None:
+def test_a_valid_database_url_is_accepted(address: str) -> None:
     require_database_url(address)
 
 
-def test_a_login_without_rights_is_told_which_it_lacks(own_database: OwnDatabase) -> None:
+def test_a_login_without_rights_is_refused_with_the_missing_ones(own_database: OwnDatabase) -> None:
     with pytest.raises(StartupError, match=r"lacks rights.*(?s:.*)CREATEROLE"):
         prepare_database(Server(own_database.web_url), session.database_name("never"))
 
@@ -191,8 +191,8 @@ def test_a_fresh_start_never_empties_a_server_that_is_not_ours(
         installation(options(data, port, fresh=True)).__enter__()
 
 
-def belongings(folder: Path) -> None:
-    """Lay somebody's files in a folder, some in folders named as ours are."""
+def create_foreign_files(folder: Path) -> None:
+    """Create foreign files in a folder, some in folders with our names."""
     for name in ("thesis.txt", "photos/one.jpg", "files/letter.txt", "postgres/PG_VERSION"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("15")
@@ -204,14 +204,14 @@ def listed(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_foreign_data_folder_is_refused_and_left_unchanged(data: Path, port: int, fresh: bool) -> None:
-    belongings(data)
+    create_foreign_files(data)
     before = listed(data)
     with pytest.raises(StartupError, match=r"not empty and not gpubroker's.*(?s:.*)make run DATA=<folder>"):
         installation(options(data, port, fresh=fresh)).__enter__()
     assert listed(data) == before
 
 
-def test_a_fresh_start_that_is_refused_forgets_nothing(data: Path, port: int) -> None:
+def test_a_refused_fresh_start_deletes_nothing(data: Path, port: int) -> None:
     lock_data_directory(data, Progress()).close()
     (data / "demo.json").write_text("{}")
     with socket.socket() as taken:
@@ -222,7 +222,7 @@ def test_a_fresh_start_that_is_refused_forgets_nothing(data: Path, port: int) ->
     assert (data / "demo.json").exists()
 
 
-def test_forgetting_takes_our_state_away_and_nothing_that_was_laid_beside_it(data: Path) -> None:
+def test_deleting_the_state_keeps_foreign_files(data: Path) -> None:
     lock_data_directory(data, Progress()).close()
     folders.create_directories(data, servers=None, products=None)
     for name in ("administrator", "demo.json", "thesis.txt"):
@@ -231,20 +231,20 @@ def test_forgetting_takes_our_state_away_and_nothing_that_was_laid_beside_it(dat
     assert listed(data) == {folders.MARKER_FILE, "lock", "thesis.txt"}
 
 
-def test_the_state_of_an_earlier_version_is_known_by_what_every_start_left(data: Path) -> None:
+def test_a_data_folder_of_an_earlier_version_is_recognised(data: Path) -> None:
     for name in ("secrets", "valkey", "postgres"):
         (data / name).mkdir()
     (data / "lock").write_text("17\n")
     folders.require_own_directory(data)
 
 
-def test_the_top_of_a_disk_counts_as_empty(data: Path) -> None:
+def test_a_folder_with_only_lost_and_found_counts_as_empty(data: Path) -> None:
     (data / "lost+found").mkdir()
     lock_data_directory(data, Progress()).close()
     assert (data / folders.MARKER_FILE).exists()
 
 
-def test_data_from_before_the_migrations_were_squashed_are_refused_with_the_way_out(
+def test_a_database_from_before_the_squashed_migrations_is_refused_with_a_fix(
     own_database: OwnDatabase,
 ) -> None:
     server, name = own_database.server, own_database.name

@@ -1,4 +1,4 @@
-"""The supervisor ends all its processes with itself and restarts dead ones."""
+"""Supervisor: stopping, restarting and killing of processes."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def gone_within(seconds: float, pids: set[int]) -> bool:
 
 
 @pytest.mark.deep
-def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
+def test_sigterm_stops_all_processes_within_ten_seconds(start: Begin) -> None:
     """Its own timeout is nine seconds; the rest depends on the machine."""
     assert sum(map(sum, GRACE_S)) <= 9
     run = start("sleeper", "family", "stubborn")
@@ -65,7 +65,7 @@ def test_the_supervisor_stops_processes_in_reverse_start_order(tmp_path: Path) -
     assert done.stdout.splitlines() == ["late False", "early False", "ground False"], done.stderr
 
 
-def test_a_database_that_a_person_names_comes_before_our_own(
+def test_a_configured_database_url_replaces_the_embedded_postgresql(
     start: Begin, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://boss:word@db.example/postgres")
@@ -78,7 +78,7 @@ def test_a_database_that_a_person_names_comes_before_our_own(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
 @pytest.mark.deep
-def test_the_servers_of_a_start_by_root_have_none_of_its_rights(start: Begin) -> None:
+def test_servers_started_by_root_run_without_root_rights(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
     for name in ("valkey-server", "/postgres\0-D"):
@@ -110,7 +110,7 @@ def test_a_suspended_process_continues_its_pause_after_resuming() -> None:
 
 
 @pytest.mark.deep
-def test_ctrl_c_ends_everything(start: Begin) -> None:
+def test_ctrl_c_stops_all_processes(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
     family = run.family()
@@ -130,7 +130,7 @@ def test_killing_the_supervisor_outright_leaves_no_process(start: Begin) -> None
 
 
 @pytest.mark.deep
-def test_a_killed_supervisor_loses_nothing_that_the_database_had_confirmed(start: Begin, data: Path) -> None:
+def test_the_database_starts_again_after_the_supervisor_was_killed(start: Begin, data: Path) -> None:
     first = start("sleeper")
     first.until_ready()
     first.popen.kill()
@@ -150,7 +150,7 @@ def child(run: Start, name: str) -> int | None:
 
 
 @pytest.mark.deep
-def test_a_database_that_dies_is_started_again(start: Begin, data: Path) -> None:
+def test_a_database_that_dies_is_restarted(start: Begin, data: Path) -> None:
     run = start("sleeper")
     run.until_ready()
     before = child(run, "valkey-server")
@@ -182,7 +182,7 @@ def test_a_repeatedly_killed_process_is_restarted_every_time(start: Begin) -> No
 
 
 @pytest.mark.deep
-def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(start: Begin, data: Path) -> None:
+def test_a_killed_database_restarts_although_one_of_its_sessions_was_busy(start: Begin, data: Path) -> None:
     run = start("sleeper")
     run.until_ready()
     password = (data / "administrator").read_text().strip()
@@ -206,7 +206,7 @@ def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(
 
 
 @pytest.mark.deep
-def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(start: Begin) -> None:
+def test_a_repeatedly_failing_process_stops_all_and_shows_its_last_output(start: Begin) -> None:
     run = start("dying")
     out, errors = run.popen.communicate(timeout=200)
     assert run.popen.returncode == 1
@@ -223,7 +223,7 @@ def test_a_disk_that_fills_up_while_running_is_named(start: Begin) -> None:
     assert "The disk is full. Free some disk space" in errors
 
 
-def test_a_log_that_grew_long_is_set_aside_when_its_process_starts(tmp_path: Path) -> None:
+def test_a_long_log_is_rotated_when_its_process_starts(tmp_path: Path) -> None:
     log = tmp_path / "part.log"
     log.write_bytes(b"old\n" * (MAX_LOG_BYTES // 4 + 1))
     process = Process(ProcessSpec("part", ["/bin/echo", "new"], {}), log)

@@ -14,12 +14,12 @@ def options(command: list[str]) -> dict[str, str]:
     return dict(zip(command[1::2], command[2::2], strict=True))
 
 
-def test_what_make_run_starts_keeps_every_message(tmp_path: Path) -> None:
+def test_valkey_of_make_run_is_configured_to_keep_every_message(tmp_path: Path) -> None:
     found = options(list(Valkey("valkey-server", tmp_path, tmp_path).process_spec().command))
     assert KEPT.items() <= found.items()
     assert found["--port"] == "0"
 
 
-def test_what_compose_starts_keeps_every_message() -> None:
+def test_valkey_of_compose_is_configured_to_keep_every_message() -> None:
     found = options(yaml.safe_load(COMPOSE.read_text())["services"]["valkey"]["command"])
     assert KEPT.items() <= found.items()

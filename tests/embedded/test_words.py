@@ -1,4 +1,4 @@
-"""Messages of the launcher, and what it searches for."""
+"""Messages of the launcher, secret scan and test selection."""
 
 import json
 import os
@@ -25,7 +25,7 @@ DEMO = {
 }
 
 
-def test_the_greeting_names_address_accounts_token_and_first_lease() -> None:
+def test_the_startup_text_shows_url_accounts_token_and_the_first_lease_request() -> None:
     said = startup_text(address="http://127.0.0.1:8000", demo=DEMO, logs=Path("/data/logs"), seconds=7.25)
     for part in (
         "http://127.0.0.1:8000",
@@ -39,12 +39,12 @@ def test_the_greeting_names_address_accounts_token_and_first_lease() -> None:
         assert part in said
 
 
-def test_a_later_start_elsewhere_greets_with_its_own_address() -> None:
+def test_the_startup_text_uses_the_url_of_the_current_start() -> None:
     said = startup_text(address="http://127.0.0.1:8111", demo=DEMO, logs=Path("/data/logs"), seconds=1)
     assert "POST http://127.0.0.1:8111/api/v1/leases" in said
 
 
-def test_every_start_prints_a_key_of_its_own_so_that_each_launches_a_lease() -> None:
+def test_every_start_prints_a_new_idempotency_key() -> None:
     keys = set()
     for _ in range(3):
         said = startup_text(address="http://127.0.0.1:8000", demo=DEMO, logs=Path("/data/logs"), seconds=1)
@@ -62,7 +62,7 @@ def test_every_start_prints_a_key_of_its_own_so_that_each_launches_a_lease() -> 
         ("2001:db8::7", "[2001:db8::7]"),
     ],
 )
-def test_pages_events_and_allowed_hosts_agree_on_a_name_that_may_have_passkeys(
+def test_public_url_events_url_and_allowed_hosts_use_the_same_host_name(
     host: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in [variable for variable in os.environ if variable.startswith("GPUBROKER_")]:
@@ -77,12 +77,12 @@ def test_pages_events_and_allowed_hosts_agree_on_a_name_that_may_have_passkeys(
     assert {"localhost", "127.0.0.1", name} <= set(json.loads(env["GPUBROKER_ALLOWED_HOSTS"]))
 
 
-def test_the_seeds_answer_is_its_last_line(tmp_path: Path) -> None:
+def test_the_seed_result_is_the_last_line_of_its_output(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text('a word before\n{"token": "t"}\n')
     assert read_seed_result(tmp_path / "demo.json") == {"token": "t"}
 
 
-def test_a_seed_that_says_nothing_is_reported(tmp_path: Path) -> None:
+def test_a_seed_without_output_is_reported(tmp_path: Path) -> None:
     (tmp_path / "demo.json").write_text("")
     with pytest.raises(StartupError, match="FRESH=1"):
         read_seed_result(tmp_path / "demo.json")
@@ -122,7 +122,7 @@ def test_a_planted_secret_is_found_by_line_and_kind(kind: str) -> None:
     assert list(secret_scan.find_credentials(f"harmless\n{PLANTED[kind]}\n")) == [(2, kind)]
 
 
-def test_a_placeholder_is_no_secret() -> None:
+def test_a_placeholder_is_not_reported_as_a_secret() -> None:
     assert list(secret_scan.find_credentials("postgresql://user:password@host/db, https://{user}:{word}@host")) == []
 
 
@@ -137,13 +137,13 @@ def test_a_placeholder_is_no_secret() -> None:
         ("slow", ["-m", "slow"]),
     ],
 )
-def test_only_takes_a_folder_a_file_or_a_marker(
+def test_only_accepts_a_folder_a_file_or_a_marker(
     only: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "markers", lambda: ["cluster", "slow"])
     assert run.selection([only])[: len(arguments)] == arguments
 
 
-def test_only_says_what_it_would_have_understood() -> None:
+def test_an_unknown_value_of_only_is_refused_with_the_known_markers() -> None:
     with pytest.raises(SystemExit, match="nor a marker \\(fast, browser"):
         run.selection(["nothing-like-that"])

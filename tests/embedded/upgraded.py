@@ -18,7 +18,7 @@ BARE = ("tenants", "0001")
 
 
 def read_state() -> dict[str, list[object]]:
-    """Return what leases, places and ledger say, and how much of every offering is free."""
+    """Return leases, allocations, ledger and availability of the database."""
     with staff_scope():
         return {
             "leases": list(Lease.objects.order_by("pk").values_list("pk", "state", "seq", "generation")),

@@ -36,7 +36,7 @@ class Call:
 
     @property
     def word(self) -> str:
-        """What it does, such as `pay` or `invoices`."""
+        """Return the action, such as `pay` or `invoices`."""
         return self.path.rstrip("/").rpartition("/")[2] if self.method == "post" else self.method
 
 
@@ -62,7 +62,7 @@ BROKEN = {"type": "api_error", "message": "Something went wrong on Stripe's end.
 
 @dataclass(eq=False)
 class FakeStripe(HTTPClient):
-    """What the SDK takes for the network."""
+    """HTTP client of the SDK that answers as Stripe does."""
 
     now: datetime = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
     ill: Callable[[Call], str] = lambda _: ""
@@ -141,11 +141,11 @@ class FakeStripe(HTTPClient):
         raise AssertionError(f"the fake has no {call.method} {call.path}")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 def decoded(text: str) -> dict[str, Any]:
-    """Read a form such as `lines[0][amount]=5` as what was meant."""
+    """Decode a form such as `lines[0][amount]=5`."""
     values: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         first, *rest = re.findall(r"[^\[\]]+", name)

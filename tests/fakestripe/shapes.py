@@ -23,11 +23,11 @@ OPTIONS = {
 
 
 class WrongShape(AssertionError):
-    """A call that Stripe would turn down, found before Stripe could."""
+    """A call that Stripe would refuse."""
 
 
 def check(name: str, params: dict[str, Any]) -> None:
-    """Hold the decoded parameters of a call against the TypedDict `name`, or raise WrongShape."""
+    """Check the decoded parameters of a call against the TypedDict `name`."""
     module = stripe.params
     for part in name.split(".")[:-1]:
         module = getattr(module, part)

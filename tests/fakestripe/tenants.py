@@ -1,4 +1,4 @@
-"""Tenants with a payment card at the fake of Stripe."""
+"""Tenants with a payment card at the fake Stripe."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -14,7 +14,7 @@ Params = dict[str, Any]
 
 
 class Refusal(Exception):
-    """Stripe says no."""
+    """Refusal by Stripe."""
 
     def __init__(self, status: int, **error: Any) -> None:
         super().__init__(error.get("message"))
@@ -213,7 +213,7 @@ def invoice(things: Things, pk: str, params: Params) -> Thing:
 
 
 def settle_slow(things: Things, found: Thing) -> None:
-    """A bank that takes its time has answered when it is looked at once more."""
+    """Settle a slow payment at its second read."""
     for intent_id in found["payments"]:
         intent = things.get("payment_intent", intent_id)
         if intent["status"] == "processing" and not intent.get("patient"):
@@ -222,7 +222,7 @@ def settle_slow(things: Things, found: Thing) -> None:
 
 
 def bank_pays(things: Things, found: Thing) -> None:
-    """Let the bank of a silent one answer at last."""
+    """Settle a payment whose bank did not answer."""
     for intent_id in found["payments"]:
         things.get("payment_intent", intent_id).pop("patient", None)
     settle_slow(things, found)
@@ -435,7 +435,7 @@ def refunds(things: Things, params: Params) -> Thing:
 
 
 def disputed(things: Things, invoice_id: str) -> Thing:
-    """Let the cardholder tell the bank that it was not theirs."""
+    """Dispute a charge as its cardholder."""
     found = things.get("invoice", invoice_id)
     intent = things.get("payment_intent", found["payments"][-1])
     made = things.make(

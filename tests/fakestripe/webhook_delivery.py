@@ -1,4 +1,4 @@
-"""Deliver Stripe webhooks as they really come: signed, repeated, shuffled, late or never."""
+"""Delivery of Stripe webhooks: signed, repeated, shuffled, late or never."""
 
 import json
 from collections.abc import Iterable, Iterator

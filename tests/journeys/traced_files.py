@@ -22,7 +22,7 @@ class PassedFiles:
         self._codes = set[CodeType]()
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """Remember whose body begins; a profile function, called by the interpreter."""
+        """Record the function that begins; a profile function of the interpreter."""
         if event == "call":
             self._codes.add(frame.f_code)
 

@@ -24,7 +24,7 @@ POLICY = {
 
 
 class Audit:
-    """Flags that make an API server write the log, and the log."""
+    """Audit log of an API server, with its flags."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gpubroker-audit-"))
@@ -46,7 +46,7 @@ class Audit:
         return Options(more={"kube-apiserver": flags})
 
     def forget(self) -> None:
-        """Count anew from here."""
+        """Reset the count."""
         self._from = self._log.stat().st_size if self._log.exists() else 0
 
     def made(self) -> Counter[tuple[str, str]]:

@@ -164,7 +164,7 @@ class Demo:
             raise SystemExit("The books do not balance.")
 
     def tell_ways(self) -> None:
-        """Say how each lease is reached, as its page does."""
+        """Print the connections of each lease."""
         for lease in self.tenant.leases:
             for way in self.tenant.ways_into(lease):
                 say(f"{self.tenant.see(lease)['name']}: {way['label']}: {way['line']}")
@@ -173,7 +173,7 @@ class Demo:
         return str(self.tenant.see(lease).get("status", {}).get("state", ""))
 
     def reach(self, state: str, leases: list[str]) -> None:
-        """Wait until leases are in a state, or say which are not."""
+        """Wait until leases are in a state, or report the others."""
         try:
             until(lambda: all(self.state(lease) == state for lease in leases), 120, state)
         except TimeoutError:
@@ -190,7 +190,7 @@ class Demo:
         raise RuntimeError("no lease is active")
 
     def show(self) -> None:
-        """Show what runs as an administrator sees it."""
+        """Print the running pods as kubectl shows them."""
         for name, plane in self.planes.items():
             file = self.processes.folder / "kubeconfig"
             file.write_text(json.dumps(plane.kubeconfig("admin", "system:masters")))
@@ -209,7 +209,7 @@ def counted(words: object) -> str:
 
 
 def examined(name: str) -> str:
-    """Let the doctor examine a cluster; return its last line, and what was not well."""
+    """Examine a cluster; return the last line and the findings."""
     said = StringIO()
     try:
         call_command("kube_doctor", name, stdout=said)
@@ -226,7 +226,7 @@ def held(lease: str) -> list[Allocation]:
 
 
 def ours(plane: ControlPlane) -> list[object]:
-    """Return what is left of leases in a cluster."""
+    """Return the remaining objects of leases in a cluster."""
     kinds = ("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/apis/batch/v1/jobs")
     return [each for kind in kinds for each in plane.api.items(kind, labelSelector="gpubroker.dev/lease")]
 

@@ -25,14 +25,14 @@ IMAGE = "registry.example/acts:hang-0s"  # ready at once, gone at once
 
 @dataclass
 class Tenant:
-    """Somebody with a project and a token, and everything that was answered."""
+    """A tenant with a project and a token, and all answers."""
 
     project: str
     client: Client
     leases: list[str] = field(default_factory=list)
 
     def ask(self, offering: str, **wanted: Any) -> Answer:
-        """Ask for a lease once."""
+        """Request a lease once."""
         body = {"name": "job", "project": self.project, "offering": offering, "max_duration_s": 6 * 3600}
         answer = self.client.once("POST", "leases", {**body, "image": IMAGE, **wanted}, key=ids.new("key"))
         if answer.accepted:
@@ -66,7 +66,7 @@ def join(plane: ControlPlane, processes: Processes, *, name: str, region: str, *
 
 
 def sell(cluster: str, gpus: int, *, within_s: float = 120) -> None:
-    """Wait until a cluster's GPUs are inventory, then sell whatever they can be cut into."""
+    """Wait for a cluster's inventory, then publish all offerings of its GPUs."""
     gpus_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
     until(lambda: gpus_of.count() >= gpus, within_s, f"{gpus} GPUs of {cluster}")
     now = clock.now()
@@ -76,18 +76,18 @@ def sell(cluster: str, gpus: int, *, within_s: float = 120) -> None:
 
 
 def offering(profile: str, region: str, price_class: str = "on_demand") -> str:
-    """Return the id of what is sold there."""
+    """Return the id of an offering."""
     return str(Offering.objects.get(profile=profile, region=region, price_class=price_class).pk)
 
 
 def tenant(processes: Processes) -> Tenant:
-    """Open a tenant."""
+    """Create a tenant."""
     made = tenant_with_token(now=clock.now())
     return Tenant(made["project"], Client(processes.port, made["token"]))
 
 
 def until(right: Callable[[], bool], within_s: float, what: str) -> float:
-    """Wait until something is so; return how long it took."""
+    """Wait until a condition holds; return how long it took."""
     began = time.monotonic()
     while not right():
         if time.monotonic() - began > within_s:

@@ -24,7 +24,7 @@ CELERY = [sys.executable, "-m", "celery", "-A", "config.celery"]
 
 
 class Processes:
-    """Web, worker, relay and beat; stopped by process id, dead when we are."""
+    """Web, worker, relay and beat, which end with this process."""
 
     def __init__(self, *, workers: int = 2) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gpubroker-live-"))
@@ -115,5 +115,5 @@ class Processes:
 
 
 def _leave(*_: object) -> None:
-    """End as Ctrl-C would, so that everything is stopped."""
+    """Exit as with Ctrl-C, so that everything is stopped."""
     sys.exit(143)

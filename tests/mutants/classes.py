@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mutant:
-    """What somebody could have written instead."""
+    """A plausible wrong replacement of a piece of code."""
 
     file: str
     text: str

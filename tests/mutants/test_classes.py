@@ -9,12 +9,12 @@ from tests.mutants.classes import CLASSES, BugClass
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_all_forty_four_are_listed() -> None:
+def test_all_44_bug_classes_are_listed() -> None:
     assert [bug.id for bug in CLASSES] == [f"B{n}" for n in range(1, 45)]
 
 
 @pytest.mark.parametrize("bug", [bug for bug in CLASSES if bug.test], ids=lambda bug: bug.id)
-def test_the_test_of_a_class_is_there(bug: BugClass) -> None:
+def test_the_test_of_a_bug_class_exists(bug: BugClass) -> None:
     file, _, name = bug.test.partition("::")
     assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).is_file()
 

@@ -15,7 +15,7 @@ EVENING = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
 MIDNIGHT = EVENING + timedelta(hours=1)
 
 
-def test_a_month_ends_in_berlin(sim: Simulation) -> None:
+def test_a_lease_across_the_end_of_a_month_in_berlin_is_split_between_two_invoices(sim: Simulation) -> None:
     sim.clock.at = EVENING
     create_gpus(1)
     gpu = offering("whole-gpu")

@@ -21,7 +21,7 @@ from tests.simulation import (
 TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1)
 
 
-def test_a_node_is_lost_and_comes_back(sim: Simulation) -> None:
+def test_a_lost_node_ends_its_lease_and_takes_the_queued_one_after_its_return(sim: Simulation) -> None:
     create_fleet(TWO_NODES)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
 

@@ -28,7 +28,7 @@ class Change(NamedTuple):
     within: str = ""
 
     def concerns(self, statement: str) -> bool:
-        """Tell whether the change is of a statement."""
+        """Return whether the change applies to a statement."""
         return contains(statement, self.old) and (not self.within or contains(statement, self.within))
 
 
@@ -88,7 +88,7 @@ def _rename(statement: str, changes: Sequence[Change]) -> str:
 
 
 def contains(statement: str, words: str) -> bool:
-    """Tell whether a statement contains words that are not part of longer words."""
+    """Return whether a statement contains whole words."""
     return bool(re.search(_whole_words([words]), statement))
 
 

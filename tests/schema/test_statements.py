@@ -1,4 +1,4 @@
-"""What the comparison of schemas ignores, and what it compares."""
+"""Comparison of schemas: renamings, removals and spacing."""
 
 import pytest
 
@@ -27,7 +27,7 @@ old		billing_quote
         ("RAISE EXCEPTION 'no room';", "RAISE EXCEPTION 'no capacity';"),
     ],
 )
-def test_whole_words_are_renamed_everywhere_or_where_the_list_says(stored: str, renamed: str) -> None:
+def test_only_whole_words_are_renamed_everywhere_or_in_listed_tables(stored: str, renamed: str) -> None:
     assert apply_changes([stored], CHANGES) == [renamed]
 
 
@@ -35,7 +35,7 @@ def test_names_that_were_swapped_are_both_renamed() -> None:
     assert apply_changes(["f(a, b)"], parse_changes("a\tb\nb\ta\n")) == ["f(b, a)"]
 
 
-def test_what_is_listed_without_a_new_name_is_removed() -> None:
+def test_statements_listed_without_a_new_name_are_removed() -> None:
     stored = ["DROP dead_code;", "dead_code2", "old t", "old billing_quote"]
     assert apply_changes(stored, CHANGES) == ["dead_code2", "old t"]
 
@@ -68,7 +68,7 @@ def test_a_statement_is_normalised(found: str, normal: str) -> None:
     assert normalise(found) == normal
 
 
-def test_spacing_does_not_count_and_order_of_words_does() -> None:
+def test_the_comparison_ignores_spacing_but_not_the_order_of_words() -> None:
     assert comparable(["f( a,\n  b )"]) == comparable(["f(a, b)"]) != comparable(["f(b, a)"])
 
 

@@ -72,7 +72,7 @@ class WatchedHands(SimulatedPartitioner):
 
 
 class Cutting:
-    """One world, one seed."""
+    """A random run with repartitioning, from one seed."""
 
     def __init__(self, seed: int, sim: Simulation) -> None:
         self.chance, self.sim, self.calm = Rng(seed), sim, False
@@ -144,7 +144,7 @@ class Cutting:
         SimulatedNode.objects.filter(node=self.pick(self.nodes).pk).update(tainted=False)
 
     def operator_decides(self) -> None:
-        """Try again what is quarantined, or call off what waits."""
+        """Retry a quarantined change, or cancel a waiting one."""
         for node in self.nodes:
             last = Repartition.objects.select_related("node__cluster").filter(node=node).order_by("-planned_at").first()
             if last and last.step == RepartitionStep.QUARANTINED:
@@ -158,7 +158,7 @@ class Cutting:
                 repartition_decisions.cancel_repartition(last, why="sim", actor=OPERATOR, now=self.sim.now)
 
     def check(self) -> None:
-        """Assert what must be true at every moment."""
+        """Assert the invariants."""
         with system_scope():
             ended = set(Lease.objects.values_list("end_reason", flat=True))
         assert ended <= OWN_WILL, f"somebody was thrown out: {ended - OWN_WILL}"
@@ -181,7 +181,7 @@ class Cutting:
                 )
 
     def rest(self) -> None:
-        """Bring the calm: nothing breaks any more, and every change must come to its end."""
+        """Stop the faults, and wait until every change has ended."""
         self.calm = True
         SimulatedNode.objects.update(pending_faults=[])
         for _ in range(400):
@@ -194,7 +194,7 @@ class Cutting:
         }
 
     def healed(self) -> list[timedelta]:
-        """Measure changes that wedged and healed without a person."""
+        """Count changes that hung and recovered without an operator."""
         taken = []
         for change in Repartition.objects.filter(step=RepartitionStep.DONE, attempts=2):
             if self.suffered[change]:
@@ -205,7 +205,7 @@ class Cutting:
 
 
 def lost(world: Cutting) -> list[str]:
-    """Name leases that ended though they were to go on: there must be none."""
+    """Return leases that ended unexpectedly."""
     with system_scope():
         odd = Lease.objects.exclude(end_reason__in=OWN_WILL)
         return [f"{lease.pk}: {reload_lease(lease).end_reason}" for lease in odd]

@@ -40,7 +40,7 @@ IMAGES = ("", "", "", "slow/image", "refuse/image")
 
 
 class Sim:
-    """One world, one seed."""
+    """A random run from one seed."""
 
     profiles: tuple[str, ...] = PROFILES
     lasts = (60, 900)  # seconds that are asked for
@@ -81,7 +81,7 @@ class Sim:
         return things[int(self.chance.uniform(0, len(things)))]
 
     def step(self) -> None:
-        """Do one random thing; a crash of whoever does it is part of life."""
+        """Run one random action, which may crash."""
         act: Callable[[], None] = self.pick(self.acts)  # type: ignore[assignment]
         self.live_through(act)
 
@@ -109,7 +109,7 @@ class Sim:
                 self.depth -= 1
 
     def overtake(self, lease_id: str) -> None:
-        """Outlast a worker's claim: another one ends the lease."""
+        """Let a worker's claim expire, and let another worker end the lease."""
         with system_scope():
             tenant_id = Lease.objects.values_list("tenant_id", flat=True).get(pk=lease_id)
         with tenant_scope(tenant_id):
@@ -147,7 +147,7 @@ class Sim:
         self.acknowledged.add(lease.pk)
 
     def take_a_hint(self) -> None:
-        """Take any hint whose moment has come: workers know no order."""
+        """Process any due message, in random order."""
         ready = [hint for hint in self.hints if hint[0] <= self.clock.at]
         if not ready:
             self.clock.at += timedelta(seconds=0.5)
@@ -162,7 +162,7 @@ class Sim:
         self.clock.at += timedelta(seconds=seconds)
 
     def sweep(self) -> None:
-        """Do what the beat does: whoever was due has been looked at then."""
+        """Run the periodic sweep; afterwards no lease is overdue."""
         before = self.clock.at
         overdue = due_at(before)
         for hint in lease_reconciler.due_messages(now=before):
@@ -170,7 +170,7 @@ class Sim:
         assert not overdue & due_at(before), "a lease was due, and the sweep passed it by"
 
     def sweep_all(self) -> None:
-        """Do what the great sweep does: nothing runs then that no lease accounts for."""
+        """Run the full sweep; afterwards no pod is without a lease."""
         run_task("broker.sweep_all", "", "", now=self.clock.at)
         running = set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
         assert not running & set(orphans()), "the great sweep left an orphan running"
@@ -205,7 +205,7 @@ class Sim:
                 lease.add_metering_tick(at=(lease.seen_at or self.clock.at).replace(microsecond=0))
 
     def quota_changes(self) -> None:
-        """Set, change or take away a quota of a project that may be in use."""
+        """Set, change or delete a quota of a project."""
         owner = self.homes[int(self.chance.uniform(0, 2))]
         team, kind = self.projects[owner][1], QuotaKind(str(self.pick(("units", "gpu_seconds"))))
         with tenant_scope(owner.tenant.pk):
@@ -231,7 +231,7 @@ class Sim:
         lose_a_pod(self.chance)
 
     def mend(self) -> None:
-        """Bring the calm: nothing fails any more, and all nodes and GPUs are well."""
+        """Stop the faults, and repair all nodes and GPUs."""
         self.faults.calm = True
         for node in Node.objects.select_related("cluster").order_by("name"):
             hardware.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
@@ -253,7 +253,7 @@ class Sim:
 
 @contextmanager
 def simulated(seed: int, kind: "type[Sim] | None" = None) -> Iterator[Sim]:
-    """Make a world whose time, ids, hints and cluster are the seed's."""
+    """Create a run whose time, ids, messages and cluster depend on the seed."""
     with clock.frozen_at(NOW) as standing, ids.reproducible_ids(f"sim {seed}"):
         sim = (kind or Sim)(seed, standing)
         cluster = FaultyCluster(sim.faults, sim.meanwhile)
@@ -291,7 +291,7 @@ def live_and_rest(sim: Sim, *, steps: int) -> None:
 
 
 def due_at(moment: datetime) -> set[str]:
-    """Name the leases that are overdue and unclaimed."""
+    """Return the leases that are overdue and unclaimed."""
     with system_scope():
         idle = Lease.objects.filter(due_at__lte=moment).exclude(claimed_until__gte=moment)
         return set(idle.values_list("id", flat=True))

@@ -10,7 +10,7 @@ from ports.rng import Rng
 
 
 class Crash(Exception):
-    """The worker is dead: whatever it had not committed never was."""
+    """Crash of a worker; its uncommitted changes are lost."""
 
 
 class Faults:
@@ -73,7 +73,7 @@ class FaultyCluster(SimulatedProvisioner):
 
 
 def lose_a_pod(chance: Rng) -> None:
-    """Let one pod vanish as if somebody had deleted it by hand."""
+    """Delete one pod as if manually."""
     names = sorted(SimulatedPod.objects.values_list("name", flat=True))
     if names:
         SimulatedPod.objects.filter(name=names[int(chance.uniform(0, len(names)))]).delete()

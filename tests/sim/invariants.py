@@ -1,4 +1,4 @@
-"""What must be true after every single step, whatever failed."""
+"""Invariants after every step of a random run."""
 
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
@@ -88,7 +88,7 @@ class Watch:
             assert count[lease.pk] == wanted, f"{lease.pk} is {lease.state} and holds {count[lease.pk]}"
 
     def _beside(self, leases: dict[str, Lease], beside: list[str], moves: list[tuple[str, str]]) -> None:
-        """Only a relocating lease holds two places."""
+        """Check that only a relocating lease has two allocations."""
         moving = {pk for pk, state in moves if state in STARTED_RELOCATION_STATES}
         for pk, count in Counter(beside).items():
             assert count == 1, f"{pk} holds {count} places for one move"
@@ -108,7 +108,7 @@ class Watch:
         assert not untold, f"no lease accounts for {untold}, and who made them told them not to go"
 
     def _quotas(self, leases: dict[str, Lease], limits: list[Quota]) -> None:
-        """A quota equals the sum of the leases below it."""
+        """Check that a quota equals the sum of the leases below it."""
         live = [lease for lease in leases.values() if lease.state != LeaseState.RELEASED]
         for quota in limits:
             below = [lease for lease in live if quota.project_id in lease.project.path]
@@ -121,7 +121,7 @@ class Watch:
                 assert total <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {total}"
 
     def _looks(self, leases: dict[str, Lease], now: datetime) -> None:
-        """The sweep finds everything whose message was lost."""
+        """Check that the sweep finds every lease whose message was lost."""
         for lease in leases.values():
             if (patience := LOOKED_AT.get(lease.state)) is not None:
                 assert lease.due_at, f"{lease.pk} is {lease.state}, and nobody will ever look"
@@ -129,7 +129,7 @@ class Watch:
 
 
 def at_rest() -> list[str]:
-    """Say what is still about when every lease is over and the calm has lasted."""
+    """Return what remains after all leases have ended."""
     with system_scope():
         left = [f"{lease.pk} is {lease.state}" for lease in Lease.objects.live()]
         left += [f"{a.lease_id} holds {a.gpu_id}" for a in Allocation.objects.filter(released_at=None)]
@@ -138,7 +138,7 @@ def at_rest() -> list[str]:
 
 
 def orphans() -> list[str]:
-    """Name the pods that no lease accounts for."""
+    """Return the pods without a lease."""
     with system_scope():
         live = {spec_name(*lease) for lease in Lease.objects.holding().values_list("id", "generation")}
     return [name for name in SimulatedPod.objects.values_list("name", flat=True) if name not in live]

@@ -1,4 +1,4 @@
-"""Random steps during repartitioning evict nobody and always end.
+"""Random runs with repartitioning and faults.
 
 Four short lives here; CUT_SEEDS=5 CUT_STEPS=2000 are the ten thousand steps of a night.
 """

@@ -1,4 +1,4 @@
-"""Thousands of random steps with faults keep all invariants."""
+"""Random runs with faults."""
 
 import os
 

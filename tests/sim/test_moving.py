@@ -1,4 +1,4 @@
-"""Random runs with relocations and faults hold both places until one is left."""
+"""Random runs with relocations and faults."""
 
 import os
 from typing import Any
@@ -92,7 +92,7 @@ class Moving(Sim):
         return None
 
     def move_in_the_calm(self) -> Relocation:
-        """Let somebody new come when nothing fails any more, and move their lease."""
+        """Relocate a new lease after the faults."""
         swallow = create_tenant("Swallow")
         wanted = LeaseRequest(offering_id=offering("1g.10gb").pk, name="calm", max_duration_s=9000, relocatable=True)
         with tenant_scope(swallow.tenant.pk):
@@ -124,7 +124,7 @@ class Moving(Sim):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.deep
-def test_whatever_fails_while_leases_are_relocated_the_invariants_hold(
+def test_the_invariants_hold_despite_faults_during_relocations(
     own_database: OwnDatabase, settings: Any, seed: int
 ) -> None:
     settings.RELOCATION_NOTICE_S = 2

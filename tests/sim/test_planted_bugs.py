@@ -1,4 +1,4 @@
-"""Planted bugs in the code are found by the random runs."""
+"""Random runs with planted bugs."""
 
 import inspect
 import textwrap
@@ -89,7 +89,7 @@ def test_a_planted_bug_is_found(planted: str, own_database: OwnDatabase) -> None
 
 @pytest.mark.parametrize("seed", SEEDS[:2])
 @pytest.mark.deep
-def test_where_none_is_planted_the_same_search_finds_nothing(own_database: OwnDatabase, seed: int) -> None:
+def test_without_a_planted_bug_the_same_runs_find_nothing(own_database: OwnDatabase, seed: int) -> None:
     with simulated(seed) as sim:
         sim.faults.rate = WILD
         live_and_rest(sim, steps=STEPS)

@@ -24,7 +24,7 @@ STEPS = 500
 
 
 class Stopping(Sim):
-    """The same world, where people come back to what they left."""
+    """Random runs with volumes, stops and starts."""
 
     def __init__(self, seed: int, clock: SettableClock) -> None:
         super().__init__(seed, clock)
@@ -96,21 +96,21 @@ class Stopping(Sim):
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_nothing_is_held_or_charged_between_stop_and_start(own_database: OwnDatabase, seed: int) -> None:
+def test_a_stopped_lease_holds_and_costs_nothing_despite_faults(own_database: OwnDatabase, seed: int) -> None:
     with simulated(seed, Stopping) as sim:
         live_and_rest(sim, steps=STEPS)
         with system_scope():
             stops = Transition.objects.filter(after=LeaseState.STOPPED).count()
             starts = Transition.objects.filter(before=LeaseState.STOPPED, after=LeaseState.QUEUED).count()
         assert min(stops, starts) > 0, sim.did  # else the seed shows nothing
-        _volumes_are_where_the_books_say()
-        _time_adds_up()
+        _check_volumes()
+        _check_durations()
         with staff_scope():
             assert [proof for proof in invariant_checks.check_invariants(now=sim.clock.at) if not proof.holds] == []
 
 
-def _volumes_are_where_the_books_say() -> None:
-    """In calm every volume is ready or gone, and requested."""
+def _check_volumes() -> None:
+    """Check that every volume is ready or deleted, as requested."""
     with system_scope():
         states = dict(Volume.objects.values_list("id", "state"))
     assert set(states.values()) <= {"ready", "deleted"}
@@ -118,8 +118,8 @@ def _volumes_are_where_the_books_say() -> None:
     assert not {name for name in made if states[name] == "deleted"}
 
 
-def _time_adds_up() -> None:
-    """Leases stay within their duration, and quotas match the transitions."""
+def _check_durations() -> None:
+    """Check durations of leases, and quotas against the transitions."""
     with system_scope():
         leases = list(Lease.objects.select_related("offering", "project"))
         steps = list(Transition.objects.order_by("lease_id", "seq"))

@@ -1,4 +1,4 @@
-"""A wire to the tests' Stripe that shows each request to Stripe's own mock too."""
+"""HTTP client that sends each request to the fake Stripe and to stripe-mock."""
 
 import json
 import re
@@ -18,7 +18,7 @@ WAIT_S = 10
 
 
 class _Line(HTTPConnection):
-    """HTTP over a socket of the file system."""
+    """HTTP over a Unix socket."""
 
     def __init__(self, address: Path) -> None:
         super().__init__("localhost", timeout=WAIT_S)
@@ -59,4 +59,4 @@ class Beside(HTTPClient):
         return self.fake.request(method, url, headers, post_data)
 
     def close(self) -> None:
-        """Each request has a line of its own."""
+        """Do nothing: each request has its own connection."""

@@ -17,7 +17,7 @@ PATIENCE_S = 30
 
 @pytest.fixture(scope="session")
 def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Start it on a socket of the file system, and give its address."""
+    """Start stripe-mock on a Unix socket, and return its address."""
     program = binaries.find_binary("stripe-mock")
     assert program is not None
     address = tmp_path_factory.mktemp("stripe") / "mock"
@@ -36,7 +36,7 @@ def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """Workers call Stripe; the web has no right to write what is sent there."""
+    """Use the worker's database role, because only workers call Stripe."""
     from deploy.embedded.roles import WORKER
     from tests.database import logged_in_as
 
@@ -46,7 +46,7 @@ def _worker(template_database: str) -> Iterator[None]:
 
 @pytest.fixture
 def beside(mock: Path) -> "Iterator[Beside]":
-    """The tests' Stripe behind the gateway, with the mock beside it."""
+    """Send the gateway's requests to the fake Stripe and to stripe-mock."""
     from django.test import override_settings
 
     from billing.gateways.stripe.gateway import StripeGateway

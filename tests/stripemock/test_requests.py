@@ -36,7 +36,7 @@ NEVER = {
 
 
 def card(beside: Beside) -> Invoice:
-    """Have a card saved, as people do."""
+    """Save a card by the setup form."""
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
         form = payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=NOW)
@@ -52,7 +52,7 @@ def card(beside: Beside) -> Invoice:
 
 
 @pytest.mark.deep
-def test_every_request_of_ours_is_one_that_stripe_takes(beside: Beside) -> None:
+def test_every_request_is_accepted_by_stripe_mock(beside: Beside) -> None:
     beside.fake.now = NOW
     paid = card(beside)
     process_payment(request_payment(paid))
@@ -87,8 +87,8 @@ def test_every_request_of_ours_is_one_that_stripe_takes(beside: Beside) -> None:
 
 
 @pytest.mark.deep
-def test_a_request_of_a_wrong_shape_is_refused_by_it(beside: Beside) -> None:
-    """So that its silence about ours means something."""
+def test_an_invalid_request_is_refused_by_stripe_mock(beside: Beside) -> None:
+    """Without this, accepted requests would prove nothing."""
     with transaction.atomic():
         process_payment(request_payment(create_invoice_with_card(beside.fake)))
     assert beside.refused == []

@@ -43,7 +43,7 @@ def unshare() -> list[str]:
 
 @cache
 def possible() -> bool:
-    """Tell whether this machine lets us make them."""
+    """Return whether this machine allows namespaces."""
     if not shutil.which("unshare"):
         return False
     mounts = ("--make-rprivate /", "--bind /tmp /tmp", "-t tmpfs tmpfs /run", "-o remount,bind,ro /")

@@ -81,7 +81,7 @@ def get(port: int, path: str, host: str = "", **headers: str) -> tuple[int, byte
 
 
 @pytest.mark.deep
-def test_web_answers_probes_people_and_prometheus(start: Callable[..., Box]) -> None:
+def test_web_answers_probes_pages_and_metrics(start: Callable[..., Box]) -> None:
     port = free_port()
     web = start("web", **{"0.0.0.0:8000": f"127.0.0.1:{port}"})
     wait_until(lambda: get(port, "/ready")[0] == 200, web)
@@ -111,7 +111,7 @@ def test_events_answer_their_probe(start: Callable[..., Box]) -> None:
 
 
 @pytest.mark.deep
-def test_worker_beat_and_relay_carry_a_message_to_its_end(
+def test_worker_beat_and_relay_process_an_enqueued_message(
     start: Callable[..., Box], own_database: OwnDatabase, valkey_server: Valkey
 ) -> None:
     worker = start("worker")
@@ -143,20 +143,20 @@ def test_worker_beat_and_relay_carry_a_message_to_its_end(
 
 
 @pytest.mark.deep
-def test_an_agent_says_when_its_cluster_has_not_joined(start: Callable[..., Box]) -> None:
+def test_an_agent_of_an_unregistered_cluster_exits_with_a_message(start: Callable[..., Box]) -> None:
     agent = start("agent-north")
     assert agent.process.wait(PATIENCE_S) != 0
     assert "Kubernetes cluster 'north' does not exist. Registered: none." in agent.words()
 
 
 @pytest.mark.deep
-def test_the_migrate_job_ends_well(start: Callable[..., Box]) -> None:
+def test_the_migrate_job_succeeds(start: Callable[..., Box]) -> None:
     migrate = start("migrate")
     assert migrate.process.wait(PATIENCE_S) == 0, migrate.words()
     assert "No migrations to apply" in migrate.words()
 
 
-def test_a_process_cannot_write_beside_its_folders(start: Callable[..., Box], app: Path) -> None:
+def test_a_process_cannot_write_outside_of_its_folders(start: Callable[..., Box], app: Path) -> None:
     migrate = start("migrate", command=["touch", "/run/app/written"])
     assert migrate.process.wait(PATIENCE_S) != 0
     assert "Read-only file system" in migrate.words()

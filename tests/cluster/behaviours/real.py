@@ -88,7 +88,7 @@ class RealWorld(World):
         devices.publish(self.plane.api, host, gpus=machine.gpus)
         return host
 
-    def seen_of(self, site: Site) -> Any:
+    def reported_by(self, site: Site) -> Any:
         nodes = [{**self.nodes.see(host), "kind": "Node"} for host in site.hosts]
         published = []
         if site.driver.name == "dra":
@@ -99,10 +99,10 @@ class RealWorld(World):
     def wait(self, seconds: float) -> None:
         self.skew += timedelta(seconds=seconds)
         for _ in range(3):
-            self.soon()
+            self.run_briefly()
             self.sim.sweep()
 
-    def nobody_looks(self, seconds: float) -> None:
+    def run_without_workers(self, seconds: float) -> None:
         began = time.monotonic()
         time.sleep(BRIEF_S)
         while self._something_brief_runs() and time.monotonic() < began + PATIENCE_S:
@@ -116,7 +116,7 @@ class RealWorld(World):
             for pod in self._of_ours("pods")
         )
 
-    def soon(self) -> None:
+    def run_briefly(self) -> None:
         time.sleep(NAP_S)
         self.sim.clock.at = max(self.sim.clock.at, datetime.now(UTC) + self.skew)
         self._drop_repeated_messages()
@@ -133,7 +133,7 @@ class RealWorld(World):
         once = {(at, task, subject): (at, n, task, subject, *rest) for at, n, task, subject, *rest in self.sim.messages}
         self.sim.messages[:] = sorted(once.values())  # sorted is a heap, too
 
-    def patience(self) -> Iterable[int]:
+    def attempts(self) -> Iterable[int]:
         end = time.monotonic() + PATIENCE_S
         number = 0
         while time.monotonic() < end:
@@ -142,8 +142,8 @@ class RealWorld(World):
             if number % 40 == 0:
                 self.sim.sweep()
 
-    def lose(self, host: str) -> None:
-        """Cut a node's power, and report it at once."""
+    def lose_node(self, host: str) -> None:
+        """Power off a node, and report it at once."""
         self.nodes.power(host, on=False)
         node = self.nodes.see(host)
         for condition in node["status"]["conditions"]:
@@ -153,7 +153,7 @@ class RealWorld(World):
         self.plane.api.patch(f"/api/v1/nodes/{host}/status", patch)
         self._follow(host, hears=False)
 
-    def find(self, host: str) -> None:
+    def recover_node(self, host: str) -> None:
         self.nodes.power(host, on=True)
         self.nodes.until(host, "True")
         for pod in self.plane.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={host}"):
@@ -161,7 +161,7 @@ class RealWorld(World):
         self._follow(host, hears=True)
 
     def _follow(self, host: str, *, hears: bool) -> None:
-        """Do what the agent does when it hears of a node."""
+        """Handle a node event as the agent does."""
         site = next(site for site in self.sites if host in site.hosts)
         node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
@@ -173,11 +173,11 @@ class RealWorld(World):
         with suppress(Refused):
             self.plane.api.patch(f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}})
 
-    def give(self, site: Site, host: str, gpus: int) -> None:
+    def set_gpu_count(self, site: Site, host: str, gpus: int) -> None:
         self.nodes.give(host, **{"nvidia.com/gpu": gpus})
         self.take_inventory(site)
 
-    def take_away_pod(self, lease: Lease) -> None:
+    def evict_pod(self, lease: Lease) -> None:
         before = {pod["metadata"]["uid"] for pod in self.pods(lease)}
         for pod in self.pods(lease):
             self.plane.api.delete(_path(pod))
@@ -185,13 +185,13 @@ class RealWorld(World):
             lambda: {pod["metadata"]["uid"] for pod in self.pods(lease)} - before, "another pod in its place"
         )
 
-    def edit(self, lease: Lease) -> None:
+    def edit_objects(self, lease: Lease) -> None:
         space = names.namespace_name(lease.project_id)
         path = f"/apis/apps/v1/namespaces/{space}/statefulsets/{_name(lease)}"
         self.plane.api.patch(path, {"spec": {"replicas": 0}})
         self.until_true(lambda: not self.pods(lease), "that it has no pod")
 
-    def push_out(self, lease: Lease, reason: str) -> None:
+    def end_pod(self, lease: Lease, reason: str) -> None:
         (pod,) = self.pods(lease)
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         pushed = {
@@ -214,7 +214,7 @@ class RealWorld(World):
     def held(self) -> list[str]:
         return self.__dict__.setdefault("_held", [])
 
-    def let_go(self) -> None:
+    def unblock_deletions(self) -> None:
         while self.held:
             with suppress(Refused):
                 self.plane.api.patch(self.held.pop(), {"metadata": {"finalizers": None}})
@@ -224,18 +224,18 @@ class RealWorld(World):
         path = f"/api/v1/namespaces/{space}/configmaps/{name}"
         self.plane.api.delete(path, {"propagationPolicy": "Foreground"})
 
-    def hold_up(self, lease: Lease) -> Callable[[], None]:
+    def block_deletion(self, lease: Lease) -> Callable[[], None]:
         (pod,) = self.pods(lease)
         self.plane.api.patch(_path(pod), {"metadata": {"finalizers": ["test.example/holds"]}})
         self.held.append(_path(pod))
-        return self.let_go
+        return self.unblock_deletions
 
     def delete_namespace(self, owner: TenantContext) -> None:
         path = f"/api/v1/namespaces/{names.namespace_name(owner.project.pk)}"
         self.plane.api.delete(path)
         self.until_true(lambda: self.plane.api.find(path) is None, "that the namespace is gone")
 
-    def squat(self, lease: Lease) -> None:
+    def create_foreign_object(self, lease: Lease) -> None:
         space, name = names.namespace_name(lease.project_id), spec_name(lease.pk, reload_lease(lease).generation + 1)
         meta = {"name": name, "namespace": space}
         self.plane.api.create(
@@ -243,7 +243,7 @@ class RealWorld(World):
         )
         self.names[space] = "<project space>"
 
-    def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
+    def inject_fault(self, what: str, *, times: int = 1) -> Callable[[], None]:
         pattern, status, body = ANSWERS[what]
         (proxy,) = self.proxies[:1]
         fault = proxy.fails(pattern, status, body=body, times=times)
@@ -257,11 +257,11 @@ class RealWorld(World):
 
         return over
 
-    def kept(self, volume: Volume) -> str:
+    def storage_identity(self, volume: Volume) -> str:
         (claim,) = self._marked("persistentvolumeclaims", f"gpubroker.dev/volume={volume.pk}")
         return f"{claim['metadata']['uid']} {claim['spec']['volumeName']}"
 
-    def there(self) -> int:
+    def count_leases(self) -> int:
         return len({each["metadata"]["labels"]["gpubroker.dev/lease"] for each in self._of_ours("configmaps")})
 
     def pods(self, lease: Lease) -> list[Object]:
@@ -276,7 +276,7 @@ class RealWorld(World):
     def _marked(self, kind: str, marks: str) -> list[Object]:
         return self.plane.api.items(f"/api/v1/{kind}", labelSelector=marks)
 
-    def asks(self, lease: Lease, **limits: str) -> None:
+    def check_limits(self, lease: Lease, **limits: str) -> None:
         wanted = {f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()}
         values: dict[str, int] = {}
         for pod in self.pods(lease):
@@ -286,8 +286,8 @@ class RealWorld(World):
         assert {name: str(count) for name, count in values.items()} == wanted
 
     def clear(self) -> None:
-        """Take away what the test made; its nodes go by themselves."""
-        self.let_go()
+        """Delete what the test created; its nodes are removed by their fixture."""
+        self.unblock_deletions()
         Transport.within.__defaults__ = (RESPONSE_S,)
         for made in self.homes:
             close(self.plane.api, f"gpubroker.dev/tenant={made.tenant.pk}")

@@ -48,7 +48,7 @@ class Disturbed(SimulatedProvisioner):
 
 @dataclass
 class Trouble:
-    """How the next few calls end instead of being done."""
+    """Faults that replace the next few calls."""
 
     verbs: tuple[str, ...]
     answer: Exception | Observation
@@ -79,7 +79,7 @@ ANSWERS: dict[str, tuple[tuple[str, ...], Exception | Observation]] = {
 
 @dataclass
 class SimulatedWorld(World):
-    """Everything in the database; the clock is the test's."""
+    """Simulated clusters in the database, on the test's clock."""
 
     machines: dict[str, Machine] = field(default_factory=dict)
     fewer: dict[str, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class SimulatedWorld(World):
         self.machines[host] = machine
         return host
 
-    def seen_of(self, site: Site) -> Any:
+    def reported_by(self, site: Site) -> Any:
         return objects_of(manifest for host in site.hosts for manifest in self._manifests(host))
 
     def _manifests(self, host: str) -> Iterable[dict[str, Any]]:
@@ -121,38 +121,38 @@ class SimulatedWorld(World):
         self.sim.run_with_sweeps(int(seconds))
         self.sim.run(seconds % 5)
 
-    def nobody_looks(self, seconds: float) -> None:
+    def run_without_workers(self, seconds: float) -> None:
         self.sim.clock.at += timedelta(seconds=seconds)
 
-    def soon(self) -> None:
+    def run_briefly(self) -> None:
         self.sim.run(SOON_S)
         if int(self.sim.now.timestamp()) % 5 == 0:
             self.sim.sweep()
 
-    def patience(self) -> Iterable[int]:
+    def attempts(self) -> Iterable[int]:
         return range(600)
 
-    def lose(self, host: str) -> None:
+    def lose_node(self, host: str) -> None:
         self._follow(host, hears=False)
 
-    def find(self, host: str) -> None:
+    def recover_node(self, host: str) -> None:
         self._follow(host, hears=True)
 
     def _follow(self, host: str, *, hears: bool) -> None:
         site = next(site for site in self.sites if host in site.hosts)
         node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
-    def give(self, site: Site, host: str, gpus: int) -> None:
+    def set_gpu_count(self, site: Site, host: str, gpus: int) -> None:
         self.fewer[host] = gpus
         self.take_inventory(site)
 
-    def take_away_pod(self, lease: Lease) -> None:
+    def evict_pod(self, lease: Lease) -> None:
         SimulatedPod.objects.filter(name=_name(lease)).update(ready_at=self.sim.now + timedelta(seconds=3))
 
-    def edit(self, lease: Lease) -> None:
-        self.take_away_pod(lease)
+    def edit_objects(self, lease: Lease) -> None:
+        self.evict_pod(lease)
 
-    def push_out(self, lease: Lease, reason: str) -> None:
+    def end_pod(self, lease: Lease, reason: str) -> None:
         Disturbed.fates[_name(lease)] = Observation(
             ObservedState.LOST, DISRUPTION_TEXTS[reason], last_seen=self.sim.now
         )
@@ -160,36 +160,36 @@ class SimulatedWorld(World):
     def delete_all_of(self, lease: Lease) -> None:
         SimulatedPod.objects.filter(name=_name(lease)).update(gone_at=self.sim.now)
 
-    def hold_up(self, lease: Lease) -> Callable[[], None]:
+    def block_deletion(self, lease: Lease) -> Callable[[], None]:
         pods = SimulatedPod.objects.filter(name=_name(lease))
         pods.update(gone_at=self.sim.now + timedelta(days=365))
         return lambda: pods.update(gone_at=self.sim.now) and None
 
-    def let_go(self) -> None:
+    def unblock_deletions(self) -> None:
         Disturbed.fates.clear()
 
     def delete_namespace(self, owner: TenantContext) -> None:
         SimulatedPod.objects.update(gone_at=self.sim.now)
 
-    def squat(self, lease: Lease) -> None:
+    def create_foreign_object(self, lease: Lease) -> None:
         name = spec_name(lease.pk, reload_lease(lease).generation + 1)
         text = f"the cluster rejected it: ConfigMap {name} exists and is not managed by this broker"
         Disturbed.fates[name] = Observation(ObservedState.REFUSED, text)
 
-    def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
+    def inject_fault(self, what: str, *, times: int = 1) -> Callable[[], None]:
         verbs, answer = ANSWERS[what]
         made = Trouble(verbs, answer, times, (self.sites[0].cluster.pk,))
         Disturbed.troubles.append(made)
         return lambda: setattr(made, "times", 0)
 
-    def kept(self, volume: Volume) -> str:
+    def storage_identity(self, volume: Volume) -> str:
         return volume.pk  # a simulated cluster keeps nothing beside its row
 
-    def there(self) -> int:
+    def count_leases(self) -> int:
         return SimulatedPod.objects.count()
 
-    def asks(self, lease: Lease, **limits: str) -> None:
-        """Nothing is asked of a simulated cluster's scheduler."""
+    def check_limits(self, lease: Lease, **limits: str) -> None:
+        """Do nothing: a simulated cluster has no pods with limits."""
 
 
 def _name(lease: Lease) -> str:

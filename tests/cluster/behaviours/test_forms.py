@@ -1,4 +1,4 @@
-"""Every kind of slice runs, takes its place and returns it."""
+"""Every kind of slice: placement, capacity and release."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,42 +85,42 @@ forms = pytest.mark.parametrize("form", FORMS, ids=str)
 
 
 def set_up(world: World, form: Form) -> Any:
-    world.stand(form.machine, **form.way)
+    world.add_cluster(form.machine, **form.way)
     return world.offering(**form.sold)
 
 
 @forms
-def test_one_runs_where_it_was_placed_and_leaves_nothing(form: Form, world: World) -> None:
+def test_a_lease_requests_its_slice_and_leaves_no_objects(form: Form, world: World) -> None:
     what = set_up(world, form)
-    lease = world.run(world.home(), what)
-    assert world.there() == 1
-    world.asks(lease, **form.limits)
+    lease = world.run(world.add_tenant(), what)
+    assert world.count_leases() == 1
+    world.check_limits(lease, **form.limits)
     world.end(lease)
-    assert world.there() == 0
+    assert world.count_leases() == 0
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "isolation" not in form.sold], ids=str)
-def test_several_of_one_lease_take_that_many_places(form: Form, world: World) -> None:
+def test_a_lease_of_two_slices_requests_two_slots(form: Form, world: World) -> None:
     what = set_up(world, form)
-    lease = world.run(world.home(), what, quantity=2)
-    world.asks(lease, **{name: "2" for name in form.limits})
+    lease = world.run(world.add_tenant(), what, quantity=2)
+    world.check_limits(lease, **{name: "2" for name in form.limits})
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "isolation" in form.sold], ids=str)
-def test_a_lease_never_has_two_shares_for_they_are_not_twice_a_share(form: Form, world: World) -> None:
-    what, kestrel = set_up(world, form), world.home()
-    world.refused(lambda: world.ask(kestrel, what, quantity=2))
-    assert world.there() == 0
+def test_a_lease_of_two_shares_is_refused(form: Form, world: World) -> None:
+    what, kestrel = set_up(world, form), world.add_tenant()
+    world.refused(lambda: world.request_lease(kestrel, what, quantity=2))
+    assert world.count_leases() == 0
 
 
 @pytest.mark.deep
 @forms
 def test_a_lease_in_a_full_pool_waits_for_a_release(form: Form, world: World) -> None:
-    what, kestrel = set_up(world, form), world.home()
-    first = [world.ask(kestrel, what) for _ in range(form.room)]
-    late = world.ask(kestrel, what)
+    what, kestrel = set_up(world, form), world.add_tenant()
+    first = [world.request_lease(kestrel, what) for _ in range(form.room)]
+    late = world.request_lease(kestrel, what)
     world.until_all(first, "active")
-    world.until_true(lambda: world.waits(late), "words for the one that waits")
-    world.note(world.waits(late))
+    world.until_true(lambda: world.pending_reason(late), "words for the one that waits")
+    world.record(world.pending_reason(late))
     world.end(first[0])
     world.until(late, "active")

@@ -1,4 +1,4 @@
-"""Running leases are relocated without loss or double charges."""
+"""Relocation of running leases, with killed workers and lost nodes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,12 +48,12 @@ class Scene:
         return RelocationPlanState(self.plan.state) in FINAL_PLAN_STATES
 
     def goes_on(self) -> None:
-        """Let the notice pass, so that the move begins."""
+        """Let the notice pass, so that the relocation begins."""
         self.world.wait(NOTICE_S + 1)
 
     def ends(self) -> None:
         self.world.until_true(self.is_over, "that the plan is over")
-        self.world.note(plan_log(self.plan))
+        self.world.record(plan_log(self.plan))
         assert_invariants(self.world.sim)
 
     def is_at(self, gpu_id: str, start: int) -> bool:
@@ -67,7 +67,7 @@ class Scene:
         return self.is_at(self.move.from_gpu_id, self.move.from_start)
 
     def balances(self) -> None:
-        """End everything, and account for every GPU second."""
+        """End all leases, and check that every GPU second is accounted for."""
         world = self.world
         world.end(*(each for each in (self.beside, self.lease) if reload_lease(each).state != "released"))
         lease_rating.rate_all_leases(now=world.sim.now)
@@ -85,17 +85,17 @@ class Scene:
 
 
 def taken(**which: Any) -> int:
-    """Count the places that are not given back, whosever they are."""
+    """Count the unreleased allocations of all leases."""
     with staff_scope():
         return Allocation.objects.filter(released_at=None, **which).count()
 
 
 def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = True) -> Scene:
     settings.RELOCATION_NOTICE_S = NOTICE_S
-    site = world.stand(Published(1), Published(1), driver="dra")
+    site = world.add_cluster(Published(1), Published(1), driver="dra")
     began = world.sim.now
     seed_prices.publish_list_prices(since=began.replace(hour=0, minute=0), actor=OPERATOR, now=began)
-    kestrel, half = world.home(), world.offering(HALF)
+    kestrel, half = world.add_tenant(), world.offering(HALF)
     beside, filler = (world.run(kestrel, half, max_duration_s=LASTS_S) for _ in range(2))
     volume = world.sim.create_volume(kestrel, "kept") if keeps else None
     wanted = {"volume": volume.pk} if volume else {}
@@ -110,17 +110,17 @@ def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = 
 
 
 @pytest.mark.deep
-def test_a_moved_lease_keeps_its_volume_and_is_charged_for_each_second_once(world: World, settings: Any) -> None:
+def test_a_relocated_lease_keeps_its_volume_and_is_charged_once_per_second(world: World, settings: Any) -> None:
     scene = set_up(world, settings)
     assert scene.volume
-    kept, ends_at = world.kept(scene.volume), reload_lease(scene.lease).ends_at
+    kept, ends_at = world.storage_identity(scene.volume), reload_lease(scene.lease).ends_at
     assert ends_at
     scene.goes_on()
     scene.ends()
     assert (plan_log(scene.plan), state_path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
     assert scene.is_moved()
-    assert world.kept(scene.volume) == kept
-    assert world.there() == 2
+    assert world.storage_identity(scene.volume) == kept
+    assert world.count_leases() == 2
     steps = {step.after: step.at for step in transitions_of(scene.lease)}
     assert reload_lease(scene.lease).ends_at == ends_at + (steps["active"] - steps["stopping"])
     world.wait(60)
@@ -128,11 +128,11 @@ def test_a_moved_lease_keeps_its_volume_and_is_charged_for_each_second_once(worl
 
 
 class Killed(BaseException):
-    """The worker is no more: nothing of it may go on, whatever it catches."""
+    """Death of the worker, which no exception handler catches."""
 
 
 class Deaths:
-    """Kills before the first visit of a place, and after the second.
+    """Kills the worker before the first and after the second pass of a step.
 
     Or only after it: of two places in a row that is the same moment, and five deaths in a row end a lease.
     """
@@ -160,7 +160,7 @@ class Deaths:
 
 
 @pytest.mark.deep
-def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody(
+def test_a_relocation_completes_although_the_worker_dies_around_every_step(
     world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The steps of lease and plan at which a worker may die."""
@@ -183,7 +183,7 @@ def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobod
     ):
         monkeypatch.setattr(where, name, deaths.at(getattr(where, name), key, before=before))
     over = False
-    for _ in world.patience():
+    for _ in world.attempts():
         if over := scene.is_over():
             break
         try:
@@ -195,7 +195,7 @@ def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobod
     assert deaths.number >= 12
     assert (plan_log(scene.plan), state_path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
     assert scene.is_moved()
-    assert world.there() == 2
+    assert world.count_leases() == 2
     scene.balances()
 
 
@@ -214,7 +214,7 @@ def test_cancelling_a_plan_reverts_relocations_in_progress(state: str, world: Wo
 
 
 @pytest.mark.deep
-def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(world: World, settings: Any) -> None:
+def test_a_relocation_to_a_lost_node_returns_the_lease_to_its_old_gpu(world: World, settings: Any) -> None:
     scene = set_up(world, settings, "slow", keeps=False)
     first = scene.lease.generation
     host = Gpu.objects.values_list("node__name", flat=True).get(pk=scene.move.to_gpu_id)
@@ -223,7 +223,7 @@ def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(wo
         lambda: (reload_lease(scene.lease).state, reload_lease(scene.lease).generation) == ("provisioning", first + 1),
         "that it starts at its next place",
     )
-    world.lose(host)
+    world.lose_node(host)
     world.until(scene.lease, "active")
     assert reload_lease(scene.lease).generation == first + 2
     assert scene.is_home()
@@ -231,6 +231,6 @@ def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(wo
     assert taken(leaving_since__isnull=False) == 1, "its next place, until the node proves that it is empty"
     world.wait(45)
     world.until(scene.beside, "released")
-    world.find(host)
+    world.recover_node(host)
     world.until_true(lambda: not taken(leaving_since__isnull=False), "that its next place is free")
     scene.balances()

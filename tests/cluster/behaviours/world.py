@@ -79,7 +79,7 @@ Machine = GpuNode | Published
 
 @dataclass
 class Site:
-    """One cluster as the product knows it, and the names of its nodes there."""
+    """A cluster of the product with the names of its nodes."""
 
     cluster: Cluster
     driver: SliceDriver
@@ -93,7 +93,7 @@ class Site:
 
 @dataclass
 class World(ABC):
-    """What a behaviour plays in."""
+    """Common interface of the simulated and the real environment of behaviour tests."""
 
     sim: Simulation
     sites: list[Site] = field(default_factory=list)
@@ -111,17 +111,17 @@ class World(ABC):
 
     @abstractmethod
     def join(self, name: str, region: str, driver: str, options: dict[str, Any], fragile: bool) -> Cluster:
-        """Make the cluster known; a fragile one can be troubled."""
+        """Register a cluster; faults can be injected into a fragile one."""
 
     @abstractmethod
     def add(self, machine: Machine, way: SliceDriver) -> str:
-        """Put a machine into the cluster, and return its name there."""
+        """Add a node to the cluster, and return its name."""
 
     @abstractmethod
-    def seen_of(self, site: Site) -> tuple[list[NodeSeen], list[ResourceSlice]]:
-        """Return what the cluster reports of its machines."""
+    def reported_by(self, site: Site) -> tuple[list[NodeSeen], list[ResourceSlice]]:
+        """Return the nodes and resource slices that the cluster reports."""
 
-    def stand(
+    def add_cluster(
         self,
         *machines: Machine,
         driver: str = "device_plugin",
@@ -129,7 +129,7 @@ class World(ABC):
         fragile: bool = False,
         **options: Any,
     ) -> Site:
-        """Set up a cluster with these machines, and sell what they can be."""
+        """Set up a cluster with these nodes, and publish offerings for them."""
         way = create_driver(driver, options, MODELS)
         cluster = self.join(f"{self.mark}-c{len(self.sites)}", region, driver, options, fragile)
         self.names[cluster.name] = f"<cluster {len(self.sites)}>"
@@ -145,14 +145,14 @@ class World(ABC):
         self.names[name] = f"<{kind} {sum(told.startswith(f'<{kind}') for told in self.names.values())}>"
 
     def take_inventory(self, site: Site) -> list[str]:
-        """Read the reported inventory; return what cannot be sold."""
+        """Update the inventory from the cluster; return its problems."""
         problems = cluster_registration.update_inventory(site.cluster, self.reported(site), now=self.sim.now)
         gpu_catalogue.derive_offerings(now=self.sim.now)
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-        return [self.plain(problem) for problem in problems]
+        return [self.normalise(problem) for problem in problems]
 
     def reported(self, site: Site) -> list[Any]:
-        nodes, slices = self.seen_of(site)
+        nodes, slices = self.reported_by(site)
         found = site.driver.inventory(nodes, slices)
         return [each for each in found if each.name in site.hosts]
 
@@ -164,7 +164,7 @@ class World(ABC):
         isolation: str = "",
         region: str = REGION,
     ) -> Offering:
-        """Return what is sold under this shape; what nobody derived is put on sale."""
+        """Return the offering of a profile; publish a draft or missing one."""
         isolation = isolation or str(Isolation.HARDWARE if "g." in profile else Isolation.DEVICE)
         shape = gpu_catalogue.profile_named(MODEL, profile, isolation)
         sold, _ = Offering.objects.select_related("gpu_model").get_or_create(
@@ -183,14 +183,14 @@ class World(ABC):
         )
         return sold
 
-    def home(self, name: str = "Kestrel", *, units: int = 1000) -> TenantContext:
+    def add_tenant(self, name: str = "Kestrel", *, units: int = 1000) -> TenantContext:
         made = create_tenant(name, units=units)
         self.homes.append(made)
         return made
 
     # What people do
 
-    def ask(
+    def request_lease(
         self,
         owner: TenantContext,
         what: Offering,
@@ -199,7 +199,7 @@ class World(ABC):
         project: Project | None = None,
         **wanted: Any,
     ) -> Lease:
-        """Ask for a lease whose program does something, and leave it in the queue."""
+        """Request a lease with a scripted program, without waiting for it."""
         values = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
         lease = self.sim.request_lease(owner, what, project=project, **values)
         self.leases.append(lease)
@@ -224,11 +224,11 @@ class World(ABC):
             return extension.extend_lease(reload_lease(lease), more_s=more_s, actor=owner.actor, now=self.sim.now)
 
     def refused(self, act: Callable[[], object]) -> ProblemError:
-        """Do what must be refused, and write down how it was."""
+        """Return the refusal of a call that must be refused, and record it."""
         try:
             act()
         except ProblemError as refused:
-            self.note(f"refused: {refused.code}: {refused.detail}")
+            self.record(f"refused: {refused.code}: {refused.detail}")
             return refused
         raise AssertionError("it was not refused")
 
@@ -236,44 +236,44 @@ class World(ABC):
 
     @abstractmethod
     def wait(self, seconds: float) -> None:
-        """Let time pass, and the workers work."""
+        """Let time pass while the workers run."""
 
     @abstractmethod
-    def nobody_looks(self, seconds: float) -> None:
-        """Let time pass in which no worker works; short programs come to their end."""
+    def run_without_workers(self, seconds: float) -> None:
+        """Let time pass without workers; short programs end meanwhile."""
 
     @abstractmethod
-    def soon(self) -> None:
-        """Let the workers work for a moment."""
+    def run_briefly(self) -> None:
+        """Run the workers for a short time."""
 
     @abstractmethod
-    def patience(self) -> Iterable[int]:
-        """Yield as often as it is worth looking for something that shall happen."""
+    def attempts(self) -> Iterable[int]:
+        """Yield once per attempt of a wait with a timeout."""
 
     def until(self, lease: Lease, state: str) -> Lease:
-        """Let the workers work until a lease is in a state."""
+        """Run the workers until a lease is in a state."""
         return self.until_all([lease], state)[0]
 
     def until_all(self, leases: Iterable[Lease], state: str) -> list[Lease]:
         leases = list(leases)
         seen: list[Lease] = []
-        for _ in self.patience():
+        for _ in self.attempts():
             seen = [reload_lease(lease) for lease in leases]
             if all(lease.state == state for lease in seen):
                 return seen
-            self.soon()
+            self.run_briefly()
         raise AssertionError([f"{each.state}, not {state}: {each.progress} {each.pending_reason}" for each in seen])
 
     def until_true(self, right: Callable[[], object], what: str) -> None:
-        for _ in self.patience():
+        for _ in self.attempts():
             if right():
                 return
-            self.soon()
+            self.run_briefly()
         raise AssertionError(f"never: {what}")
 
     def run(self, owner: TenantContext, what: Offering, program: str = "runs", **wanted: Any) -> Lease:
-        """Return a lease that is active."""
-        return self.until(self.ask(owner, what, program, **wanted), "active")
+        """Request a lease, wait until it is active, and return it."""
+        return self.until(self.request_lease(owner, what, program, **wanted), "active")
 
     def end(self, *leases: Lease) -> list[Lease]:
         """Release leases and wait until they are gone."""
@@ -281,22 +281,22 @@ class World(ABC):
             self.release(lease)
         return self.until_all(leases, "released")
 
-    def waits(self, lease: Lease) -> str:
-        return self.plain(reload_lease(lease).pending_reason)
+    def pending_reason(self, lease: Lease) -> str:
+        return self.normalise(reload_lease(lease).pending_reason)
 
     def progress(self, lease: Lease) -> str:
         """Return the progress text that the tenant sees."""
         return str(reload_lease(lease).progress.get("text", ""))
 
-    def ails(self, lease: Lease) -> str:
+    def condition_text(self, lease: Lease) -> str:
         """Return the condition text that the tenant sees."""
         return " ".join(reload_lease(lease).conditions.values())
 
     def last_cause(self, lease: Lease, state: str = "") -> str:
         return [step.cause for step in transitions_of(lease) if state in ("", step.after)][-1]
 
-    def lasted(self, lease: Lease) -> float:
-        """Return for how many seconds it is charged."""
+    def charged_seconds(self, lease: Lease) -> float:
+        """Return how many seconds of a lease are charged."""
         lease = reload_lease(lease)
         assert lease.active_at is not None
         assert lease.ended_at is not None
@@ -305,8 +305,8 @@ class World(ABC):
     def host_of(self, lease: Lease) -> str:
         return Gpu.objects.values_list("node__name", flat=True).get(pk=held_allocations(lease)[0].gpu_id)
 
-    def grow(self, site: Site, machine: Machine) -> None:
-        """Add a machine to a cluster, and take its inventory as the agent does."""
+    def add_node(self, site: Site, machine: Machine) -> None:
+        """Add a node to a cluster, and update its inventory as the agent does."""
         host = self.add(machine, site.driver)
         self._call(host, "node")
         site.hosts.append(host)
@@ -314,12 +314,12 @@ class World(ABC):
         outbox.enqueue("broker.run_queue", f"{MODEL}|{site.cluster.region}", now=self.sim.now)
 
     def is_ready(self, lease: Lease) -> bool:
-        """Tell whether it was just seen to be well."""
+        """Return whether the lease was observed as ready just now."""
         lease = reload_lease(lease)
         return lease.seen_at is not None and lease.seen_at >= self.sim.now - timedelta(seconds=1)
 
-    def hopeless(self, lease: Lease) -> None:
-        """Wait until an image is seen not to come, and then longer than anybody hopes."""
+    def fail_image_pull(self, lease: Lease) -> None:
+        """Wait until the image pull has failed for longer than the timeout."""
         self.until_true(lambda: reload_lease(lease).state != "queued", "that somebody tries")
         self.until_true(
             lambda: "cannot be pulled" in self.progress(lease) or reload_lease(lease).end_reason != "none",
@@ -327,7 +327,7 @@ class World(ABC):
         )
         self.wait(150)
 
-    def die_while_working(self, lease: Lease) -> None:
+    def kill_worker_during_start(self, lease: Lease) -> None:
         """Place a lease, start it in the cluster, and kill the worker."""
         with tenant_scope(lease.tenant_id):
             current = Lease.objects.select_related("offering").get(pk=lease.pk)
@@ -340,73 +340,73 @@ class World(ABC):
     # What is broken
 
     @abstractmethod
-    def lose(self, host: str) -> None:
-        """Let a node fall silent."""
+    def lose_node(self, host: str) -> None:
+        """Power off a node."""
 
     @abstractmethod
-    def find(self, host: str) -> None:
-        """Cancel back."""
+    def recover_node(self, host: str) -> None:
+        """Power a node on again."""
 
     @abstractmethod
-    def give(self, site: Site, host: str, gpus: int) -> None:
-        """Let a node report this many GPUs from now on."""
+    def set_gpu_count(self, site: Site, host: str, gpus: int) -> None:
+        """Set the number of GPUs that a node reports."""
 
     @abstractmethod
-    def take_away_pod(self, lease: Lease) -> None:
-        """Evict its pod: what keeps it makes another."""
+    def evict_pod(self, lease: Lease) -> None:
+        """Evict the pod of a lease; its controller creates another."""
 
     @abstractmethod
-    def edit(self, lease: Lease) -> None:
-        """Change by hand what keeps its pod, so that it goes."""
+    def edit_objects(self, lease: Lease) -> None:
+        """Change the controller of the pod manually, so that the pod is deleted."""
 
     @abstractmethod
-    def push_out(self, lease: Lease, reason: str) -> None:
-        """Let the cluster end its pod for good: PreemptionByScheduler, or Evicted."""
+    def end_pod(self, lease: Lease, reason: str) -> None:
+        """Let the cluster end the pod for a reason: PreemptionByScheduler or Evicted."""
 
     @abstractmethod
     def delete_all_of(self, lease: Lease) -> None:
-        """Delete what the lease is in the cluster, by hand."""
+        """Delete all objects of a lease manually."""
 
     @abstractmethod
-    def hold_up(self, lease: Lease) -> Callable[[], None]:
-        """Let something of it never go, until what is returned is called."""
+    def block_deletion(self, lease: Lease) -> Callable[[], None]:
+        """Block the deletion of a pod; return a function that unblocks it."""
 
     @abstractmethod
-    def let_go(self) -> None:
-        """Let everything go that is held up."""
+    def unblock_deletions(self) -> None:
+        """Unblock all deletions."""
 
     @abstractmethod
     def delete_namespace(self, owner: TenantContext) -> None:
         """Delete the namespace of a tenant's first project, with everything in it."""
 
     @abstractmethod
-    def squat(self, lease: Lease) -> None:
-        """Let a foreign object have the name that the lease's next generation will want."""
+    def create_foreign_object(self, lease: Lease) -> None:
+        """Create a foreign object with the name of the lease's next generation."""
 
     @abstractmethod
-    def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
-        """Let the cluster answer like this for a while; what is returned ends it."""
+    def inject_fault(self, what: str, *, times: int = 1) -> Callable[[], None]:
+        """Inject a fault into the cluster's answers; return a function that ends it."""
 
     # What is seen
 
     @abstractmethod
-    def kept(self, volume: Volume) -> str:
-        """Return what identifies a volume's storage."""
+    def storage_identity(self, volume: Volume) -> str:
+        """Return the identity of a volume's storage."""
 
     @abstractmethod
-    def there(self) -> int:
-        """Count what is there of our leases in the clusters."""
+    def count_leases(self) -> int:
+        """Count the leases with objects in the clusters."""
 
     @abstractmethod
-    def asks(self, lease: Lease, **limits: str) -> None:
-        """Compare the requests of its pods with what is needed."""
+    def check_limits(self, lease: Lease, **limits: str) -> None:
+        """Check the resource limits of the lease's pods."""
 
-    def note(self, what: object) -> None:
-        """Write something down that must be the same wherever it is played."""
-        self.notes.append(self.plain(str(what)))
+    def record(self, what: object) -> None:
+        """Record a text that must be equal in both environments."""
+        self.notes.append(self.normalise(str(what)))
 
-    def plain(self, text: str) -> str:
-        """Return a text without what only this world calls things, and without moments."""
+    def normalise(self, text: str) -> str:
+        """Return a text without ids, names and times of this environment."""
         for name, found in sorted(self.names.items(), key=lambda each: -len(each[0])):
             text = text.replace(name, found)
         for number, lease in enumerate(self.leases):
@@ -415,24 +415,24 @@ class World(ABC):
             text = re.sub(pattern, found, text)
         return text
 
-    def note_ways(self, lease: Lease) -> list[LeaseConnection]:
-        """Write down how people get in, without the secret that lets them."""
+    def record_connections(self, lease: Lease) -> list[LeaseConnection]:
+        """Record the connections of a lease without their secret."""
         for each in self.homes:
             self.names[each.project.pk[4:]] = "<project>"
         with tenant_scope(lease.tenant_id):
             ways = lease_connections_of(Lease.objects.get(pk=lease.pk))
         secret = next((way.secret for way in ways if way.secret), "no secret")
         for way in ways:
-            self.note(f"{way.label}: {way.line.replace(secret, '<secret>')} {'link' if way.is_link else ''}")
+            self.record(f"{way.label}: {way.line.replace(secret, '<secret>')} {'link' if way.is_link else ''}")
         return ways
 
     def outcome(self) -> dict[str, Any]:
-        """Write down everything that people and books know of what happened."""
+        """Record states, transitions, charges and quotas of all leases."""
         return {
             "notes": self.notes,
             "leases": [self._lease_state(lease) for lease in self.leases],
             "used": [made.quota_used(QuotaKind.UNITS) for made in self.homes],
-            "there": self.there(),
+            "there": self.count_leases(),
         }
 
     def _lease_state(self, wanted: Lease) -> dict[str, Any]:
@@ -441,11 +441,11 @@ class World(ABC):
         nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=gpu) for gpu in gpus}
         return {
             "state": lease.state,
-            "path": [f"{step.after}: {self.plain(step.cause)}" for step in steps],
+            "path": [f"{step.after}: {self.normalise(step.cause)}" for step in steps],
             "why": lease.end_reason,
             "generation": lease.generation,
             "was active": lease.active_at is not None,
-            "waits for": self.plain(lease.pending_reason),
+            "waits for": self.normalise(lease.pending_reason),
             "conditions": sorted(lease.conditions),
             "places": sorted(each.profile for each in places),
             "on": [len(gpus), len(nodes)],
@@ -458,7 +458,7 @@ class World(ABC):
 
 
 def objects_of(manifests: Iterable[dict[str, Any]]) -> tuple[list[NodeSeen], list[ResourceSlice]]:
-    """Read manifests as the product reads what a server answers."""
+    """Parse manifests as the product parses answers of an API server."""
     nodes, slices = [], []
     for each in manifests:
         if each["kind"] == "Node":

@@ -10,7 +10,7 @@ NONE = ["'none'"]
 
 
 @pytest.mark.parametrize("address", ["/sign-in/", "/styleguide/", "/nowhere/", "/api/v1/leases", "/health"])
-def test_every_answer_carries_the_strict_policy_and_no_exception_to_it(address: str) -> None:
+def test_every_response_has_exactly_the_strict_policy(address: str) -> None:
     policy = Client().get(address)["Content-Security-Policy"]
     kept = {name: sources for name, *sources in (each.split() for each in policy.split(";"))}
     assert kept == {

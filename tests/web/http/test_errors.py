@@ -1,4 +1,4 @@
-"""The advice in API problems is feasible."""
+"""Fixes in API problems."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""The event stream loses, doubles and leaks nothing."""
+"""Event stream: delivery, order, isolation and authentication."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ PATIENCE_S = 30.0  # for what normally takes no time: a busy machine is not a fa
 
 
 class Reader:
-    """A client of the stream: collects frames, and may leave at any moment."""
+    """Client of the stream that collects frames and can disconnect."""
 
     def __init__(self, headers: Headers, *, path: str = "/api/v1/events", query: str = "") -> None:
         self.headers, self.path, self.query = headers, path, query
@@ -54,7 +54,7 @@ class Reader:
         seconds: float = PATIENCE_S,
         application: EventStreamApp | None = None,
     ) -> None:
-        """Read until this is true, or the stream ends."""
+        """Read until a condition holds or the stream ends."""
         scope = {
             "type": "http",
             "method": "GET",
@@ -102,7 +102,7 @@ class Reader:
 
 
 def found_nothing_new(reader: Reader, *, times: int = 10) -> bool:
-    """Tell whether the last looks found nothing.
+    """Return whether the last queries returned no events.
 
     One alone proves nothing: what ends elsewhere on the server between its snapshot and its look at the locks
     holds events back until the next.
@@ -118,7 +118,7 @@ THREADS = 4
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run something asynchronous, and close the connections that its threads opened."""
+    """Run a coroutine, and close the connections of its threads."""
     loop, pool = asyncio.new_event_loop(), ThreadPoolExecutor(THREADS)
     loop.set_default_executor(pool)
     together = threading.Barrier(THREADS)
@@ -164,7 +164,7 @@ def ask(owner: TenantContext, name: str = "job", *, wait: bool = True) -> Lease:
 
 
 def write(owner: TenantContext, seed: int, rounds: int) -> None:
-    """Live short lives: some transactions are slow to commit, some never do."""
+    """Create short leases in transactions that commit late or never."""
     chance = random.Random(seed)
     for number in range(rounds):
         with tenant_scope(owner.tenant.pk):
@@ -191,7 +191,7 @@ SLICE: list[str] = []
 
 
 @pytest.mark.deep
-def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_random(kestrel: TenantContext) -> None:
+def test_a_reconnecting_reader_gets_every_event_of_concurrent_writers_exactly_once(kestrel: TenantContext) -> None:
     swift = create_tenant("Swift")
     SLICE[:] = [offering().pk]
     headers, seen = bearer(kestrel), []
@@ -320,7 +320,7 @@ def test_a_reader_cut_off_before_a_batch_gets_it_after_reconnecting(kestrel: Ten
     assert [event["type"] for event in again.seen] == ["lease.requested", "lease.queued"]
 
 
-def test_a_batch_larger_than_one_arrives_whole(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_more_than_one_batch_all_arrive(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream.lease_events, "BATCH", 3)
     monkeypatch.setattr(stream.lease_events.events_after, "__kwdefaults__", {"within": None, "limit": 3})
     for number in range(5):
@@ -330,7 +330,7 @@ def test_a_batch_larger_than_one_arrives_whole(kestrel: TenantContext, monkeypat
     assert len(reader.seen) == 10
 
 
-def test_nobody_sees_another_tenants_events_or_another_projects(kestrel: TenantContext) -> None:
+def test_a_reader_gets_no_events_of_another_tenant(kestrel: TenantContext) -> None:
     swift = create_tenant("Swift")
     ask(swift, "theirs")
     reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
@@ -485,14 +485,14 @@ def test_the_stream_survives_a_lost_database_connection(kestrel: TenantContext) 
     assert {event["name"] for event in reader.seen} == {"later"}
 
 
-def test_only_the_stream_and_its_health_are_here(own_database: OwnDatabase) -> None:
+def test_the_stream_server_answers_only_the_stream_and_health(own_database: OwnDatabase) -> None:
     for path, status in (("/health", 200), ("/api/v1/leases", 404), ("/", 404)):
         reader = Reader({}, path=path)
         run(reader.read())
         assert reader.status == status
 
 
-def test_it_starts_and_stops_as_its_server_says() -> None:
+def test_the_stream_app_confirms_lifespan_startup_and_shutdown() -> None:
     said: list[str] = []
     remaining = iter(["lifespan.startup", "lifespan.shutdown"])
 

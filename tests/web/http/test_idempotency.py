@@ -1,4 +1,4 @@
-"""The same request twice has one effect and one answer."""
+"""Idempotency keys of API requests."""
 
 import threading
 
@@ -39,7 +39,7 @@ def test_another_body_under_the_same_key_is_refused(delta: TenantWithOwner) -> N
 
 
 @pytest.mark.django_db
-def test_two_bearers_may_use_the_same_key(delta: TenantWithOwner) -> None:
+def test_two_users_can_use_the_same_key(delta: TenantWithOwner) -> None:
     from tenants.domain.roles import Role
 
     ApiClient(delta.token()).send("POST", "projects", {"name": "lab", "parent": delta.root.pk}, Idempotency_Key="k1")
@@ -50,7 +50,7 @@ def test_two_bearers_may_use_the_same_key(delta: TenantWithOwner) -> None:
 
 
 @pytest.mark.django_db
-def test_a_refusal_is_not_kept_so_the_key_may_be_tried_again(delta: TenantWithOwner) -> None:
+def test_a_refusal_is_not_stored_so_the_key_can_be_reused(delta: TenantWithOwner) -> None:
     api, key = ApiClient(delta.token()), "k1"
     body = {"name": "lab", "parent": delta.root.pk}
     assert api.send("POST", "projects", {**body, "parent": "prj_x"}, Idempotency_Key=key).status_code == 404
@@ -58,7 +58,7 @@ def test_a_refusal_is_not_kept_so_the_key_may_be_tried_again(delta: TenantWithOw
 
 
 @pytest.mark.django_db
-def test_an_effect_whose_answer_cannot_be_kept_is_undone(
+def test_a_change_is_rolled_back_when_its_answer_cannot_be_stored(
     delta: TenantWithOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(*args: object, **kwargs: object) -> None:
@@ -105,7 +105,7 @@ def test_an_unusable_key_is_refused(delta: TenantWithOwner, key: str) -> None:
 
 
 @pytest.mark.django_db
-def test_a_change_without_a_key_is_refused_and_leaves_nothing(delta: TenantWithOwner) -> None:
+def test_a_change_without_a_key_is_refused_and_not_stored(delta: TenantWithOwner) -> None:
     body = {"name": "lab", "parent": delta.root.pk}
     answer = ApiClient(delta.token()).send("POST", "projects", body, Idempotency_Key="")
     assert (answer.status_code, answer.json()["code"]) == (400, "idempotency-key-missing")
@@ -114,7 +114,7 @@ def test_a_change_without_a_key_is_refused_and_leaves_nothing(delta: TenantWithO
 
 
 @pytest.mark.django_db
-def test_archiving_twice_with_one_key_is_answered_twice(delta: TenantWithOwner) -> None:
+def test_archiving_twice_with_one_key_returns_the_stored_answer(delta: TenantWithOwner) -> None:
     path, api = f"projects/{delta.create_project('lab').pk}/archive", ApiClient(delta.token())
     first, again = (api.send("POST", path, Idempotency_Key="k1") for _ in range(2))
     assert (first.status_code, again.status_code) == (200, 200)
@@ -123,13 +123,13 @@ def test_archiving_twice_with_one_key_is_answered_twice(delta: TenantWithOwner) 
 
 
 @pytest.mark.django_db
-def test_answers_older_than_a_week_are_forgotten(delta: TenantWithOwner) -> None:
+def test_stored_answers_are_deleted_after_their_retention(delta: TenantWithOwner) -> None:
     ApiClient(delta.token()).send("POST", "projects", {"name": "lab", "parent": delta.root.pk}, Idempotency_Key="k1")
     assert idempotency.delete_expired(now=current_time()) == 0
     assert idempotency.delete_expired(now=current_time() + 2 * idempotency.RETENTION) == 1
 
 
-def test_twenty_at_once_have_one_effect(own_database: object) -> None:
+def test_twenty_concurrent_requests_with_one_key_create_one_project(own_database: object) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     token, codes = delta.token(), []
 

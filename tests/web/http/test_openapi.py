@@ -31,24 +31,24 @@ def test_the_description_is_valid_openapi_3_1(description: Any) -> None:
     validate(description)
 
 
-def test_every_operation_may_answer_with_a_problem(description: Any) -> None:
+def test_every_operation_describes_a_problem_as_default_response(description: Any) -> None:
     for method, address, operation in operations(description):
         content = operation["responses"]["default"]["content"]
         assert list(content) == ["application/problem+json"], (method, address)
 
 
-def test_every_change_of_a_row_asks_for_its_etag(description: Any) -> None:
+def test_patch_operations_require_if_match(description: Any) -> None:
     for address in ("/api/v1/projects/{id}", "/api/v1/members/{id}"):
         names = {p["name"]: p for p in description["paths"][address]["patch"]["parameters"]}
         assert names["If-Match"]["required"]
 
 
-def test_every_path_starts_at_the_version(description: Any) -> None:
+def test_every_path_starts_with_the_version(description: Any) -> None:
     assert all(address.startswith("/api/v1/") for address in description["paths"])
 
 
 @pytest.mark.django_db
-def test_anybody_may_read_it(description: Any) -> None:
+def test_the_description_is_readable_without_a_token(description: Any) -> None:
     answer = Client().get("/api/v1/openapi.json")
     assert answer.status_code == 200
     assert answer.json() == description

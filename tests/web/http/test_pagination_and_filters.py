@@ -46,7 +46,7 @@ def test_a_row_created_between_pages_shifts_no_row(delta: TenantWithOwner) -> No
     assert first["total_estimate"] == 8
 
 
-def test_the_link_header_leads_to_the_next_page(delta: TenantWithOwner) -> None:
+def test_the_link_header_has_the_url_of_the_next_page(delta: TenantWithOwner) -> None:
     answer = ApiClient(delta.token()).send("GET", "projects?limit=4&archived=false")
     link = answer["Link"]
     assert link.startswith("<http://testserver/api/v1/projects?limit=4&archived=false&cursor=")
@@ -81,7 +81,7 @@ def packed(*parts: object) -> str:
         "q=" + "x" * 301,
     ],
 )
-def test_a_query_that_is_not_on_the_list_is_refused(delta: TenantWithOwner, query: str) -> None:
+def test_an_unknown_filter_or_order_is_refused(delta: TenantWithOwner, query: str) -> None:
     answer = ApiClient(delta.token()).send("GET", f"projects?{query}")
     assert answer.status_code == 400
     assert answer.json()["code"] == "invalid"
@@ -113,7 +113,7 @@ def test_an_invalid_time_or_one_without_a_time_zone_is_refused(delta: TenantWith
     assert ApiClient(delta.token()).send("GET", f"audit-events?at__gte={value}").status_code == 400
 
 
-def test_moments_filter_the_audit_log(delta: TenantWithOwner) -> None:
+def test_the_audit_log_is_filtered_by_time(delta: TenantWithOwner) -> None:
     api = ApiClient(delta.token())
     everything = api.send("GET", "audit-events?at__gte=2020-01-01T00:00:00Z").json()["total_estimate"]
     assert everything >= 8

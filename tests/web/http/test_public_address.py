@@ -21,7 +21,7 @@ def test_a_page_at_the_ip_address_is_redirected_to_the_host_name(here: Client, h
 
 
 @pytest.mark.parametrize("public", ["http://localhost", "http://localhost:80/", "https://localhost:443"])
-def test_the_usual_port_is_left_out(settings: Any, public: str) -> None:
+def test_the_default_port_is_omitted_from_the_redirect(settings: Any, public: str) -> None:
     settings.PUBLIC_URL, settings.ALLOWED_HOSTS = public, ["*"]
     answer = Client().get("/spend/", headers={"Host": "127.0.0.1", **PAGE})
     assert (answer.status_code, answer["Location"]) == (302, f"{public.rstrip('/')}/spend/")
@@ -46,6 +46,6 @@ def test_a_form_is_never_redirected(here: Client) -> None:
     assert here.post("/health", headers={"Host": "127.0.0.1:8000", **PAGE}).status_code == 405
 
 
-def test_an_installation_with_another_public_url_redirects_nothing(here: Client, settings: Any) -> None:
+def test_a_public_url_with_an_ip_address_redirects_nothing(here: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "http://127.0.0.1:8000"
     assert here.get("/health", headers={"Host": "127.0.0.1:8000", **PAGE}).status_code == 200

@@ -100,7 +100,7 @@ def test_a_value_with_a_nul_character_is_refused_and_audited(delta: TenantWithOw
     assert "a\N{REPLACEMENT CHARACTER}b" in event.detail["why"]
 
 
-def test_an_operator_without_a_second_factor_is_noted(delta: TenantWithOwner, operator: User) -> None:
+def test_the_refusal_of_an_operator_without_a_second_factor_is_audited(delta: TenantWithOwner, operator: User) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/suspend/"
     assert browser_of(operator).post(path, {"why": "x"}).status_code == 302
     (event,) = refusals()

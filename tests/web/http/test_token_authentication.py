@@ -70,7 +70,7 @@ def test_a_removed_members_token_is_invalid_at_the_next_request(delta: TenantWit
     assert ApiClient(text).send("GET", "projects").status_code == 401
 
 
-def test_a_token_sees_nothing_of_another_tenant(delta: TenantWithOwner) -> None:
+def test_a_token_reads_no_projects_of_another_tenant(delta: TenantWithOwner) -> None:
     other = tenant_setup.create_tenant_with_owner("Other")
     answer = ApiClient(delta.token()).send("GET", f"projects/{other.root.pk}")
     missing = ApiClient(delta.token()).send("GET", "projects/prj_00000000000000000000000000")
@@ -78,7 +78,7 @@ def test_a_token_sees_nothing_of_another_tenant(delta: TenantWithOwner) -> None:
     assert [p["id"] for p in ApiClient(delta.token()).send("GET", "projects").json()["items"]] == [delta.root.pk]
 
 
-def test_a_token_reaches_no_further_than_its_scopes(delta: TenantWithOwner) -> None:
+def test_a_token_is_limited_to_its_scopes(delta: TenantWithOwner) -> None:
     reads = ApiClient(delta.token(scopes=("projects:read",)))
     assert reads.send("GET", "projects").status_code == 200
     answer = reads.send("POST", "projects", {"name": "x", "parent": delta.root.pk})
@@ -86,7 +86,7 @@ def test_a_token_reaches_no_further_than_its_scopes(delta: TenantWithOwner) -> N
     assert "projects:write" in answer.json()["detail"]
 
 
-def test_a_token_confined_to_a_project_sees_only_what_is_below(delta: TenantWithOwner) -> None:
+def test_a_token_limited_to_a_project_sees_only_its_subtree(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     below = delta.create_project("bench", lab)
     delta.create_project("elsewhere")
@@ -94,7 +94,7 @@ def test_a_token_confined_to_a_project_sees_only_what_is_below(delta: TenantWith
     assert {p["id"] for p in seen} == {lab.pk, below.pk}
 
 
-def test_a_token_confined_to_a_project_ends_none_that_reaches_further(delta: TenantWithOwner) -> None:
+def test_a_token_limited_to_a_project_cannot_revoke_tokens_with_more_rights(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     below = delta.create_project("bench", lab)
     delta.token()
@@ -111,7 +111,7 @@ def test_a_token_confined_to_a_project_ends_none_that_reaches_further(delta: Ten
     assert confined.send("DELETE", f"tokens/{placed[lab.pk]}").status_code == 204
 
 
-def test_the_last_use_is_kept_to_the_minute(delta: TenantWithOwner) -> None:
+def test_the_last_use_of_a_token_is_updated_at_most_once_a_minute(delta: TenantWithOwner) -> None:
     text = delta.token()
     ApiClient(text).send("GET", "projects")
     with rls.tenant_scope(delta.tenant.pk):

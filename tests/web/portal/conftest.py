@@ -1,4 +1,4 @@
-"""A tenant, who pays for it, and a signed-in user of the portal."""
+"""Fixtures: a tenant, its payer, and a signed-in user."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The visible text of a page, as words."""
+"""Visible text of a page."""
 
 from html import unescape
 from typing import Any

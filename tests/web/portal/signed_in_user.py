@@ -28,7 +28,7 @@ EURO = 10**9
 
 @dataclass
 class PortalSession:
-    """One person in one tenant, with a browser."""
+    """A signed-in member of a tenant, with a browser."""
 
     sim: Simulation
     owner: TenantContext
@@ -42,13 +42,13 @@ class PortalSession:
         return self.client.post(path, form)
 
     def read(self, path: str, *, status: int = 200) -> str:
-        """Return a page as somebody reads it: words only."""
+        """Return the visible text of a page."""
         answer = self.get(path)
         assert answer.status_code == status, answer.content[:300]
         return visible_text(answer)
 
     def change_time_zone(self, time_zone: str) -> None:
-        """Let the tenant's days and months begin elsewhere."""
+        """Change the tenant's time zone."""
         with tenant_scope(self.owner.tenant.pk):
             tenants.change(self.owner.tenant, actor=self.owner.actor, now=self.sim.now, time_zone=time_zone)
 
@@ -58,7 +58,7 @@ class PortalSession:
         session.save()
 
     def sign_in_as(self, role: Role, project: Project | None = None) -> "PortalSession":
-        """Return the desk of somebody else in the tenant."""
+        """Return the session of another member of the tenant."""
         user = self.owner.create_member(role, project)
         actor = Actor("user", user.pk, user.email)
         return sign_in(self.sim, replace(self.owner, actor=actor), user)
@@ -71,7 +71,7 @@ def sign_in(sim: Simulation, owner: TenantContext, user: User) -> PortalSession:
 
 
 def run_lease_for(portal: PortalSession, profile: str, seconds: int, **wanted: Any) -> None:
-    """Let a lease be active for so long, and end."""
+    """Run a lease for some seconds, and end it."""
     lease = portal.sim.create_lease(portal.owner, offering(profile), max_duration_s=20 * 86_400, **wanted)
     portal.sim.run(seconds)
     portal.sim.release_lease(lease)
@@ -79,7 +79,7 @@ def run_lease_for(portal: PortalSession, profile: str, seconds: int, **wanted: A
 
 
 def visible_text(answer: HttpResponse) -> str:
-    """Return what a page says, in one line, without its markup and scripts."""
+    """Return the visible text of a response in one line."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", answer.content.decode(), flags=re.DOTALL)
     body = re.sub(r"</?(small|time)\b[^>]*>", "", body)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body))).strip()

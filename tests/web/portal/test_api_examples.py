@@ -31,7 +31,7 @@ def shown(portal: PortalSession, path: str) -> list[str]:
 
 
 def said(portal: PortalSession, call: str) -> tuple[int, dict[str, object]]:
-    """Do what a call says and return the answer."""
+    """Send a shown API call, and return its response."""
     found = re.search(r"'http[^/]*//[^/]*(/api/v1[^']*)'", call)
     assert found, call
     client = Client(headers={"Authorization": f"Bearer {portal.owner.token(Role.OWNER)}"})
@@ -47,7 +47,7 @@ def said(portal: PortalSession, call: str) -> tuple[int, dict[str, object]]:
 
 
 @pytest.mark.deep
-def test_every_call_that_is_shown_works_as_it_stands(portal: PortalSession) -> None:
+def test_every_api_call_shown_on_a_page_succeeds_unchanged(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), project=child, max_duration_s=9000)
     portal.sim.run(100)
@@ -75,7 +75,7 @@ def test_every_call_that_is_shown_works_as_it_stands(portal: PortalSession) -> N
         assert said(portal, call)[0] == 200
 
 
-def test_the_launch_call_starts_what_the_form_says(portal: PortalSession) -> None:
+def test_the_shown_launch_call_starts_a_lease_with_the_form_values(portal: PortalSession) -> None:
     launch, quote, _ = shown(portal, f"/launch/?offering={offering('3g.40gb').pk}&name=by-call&lasts=2+h&count=2")
     assert said(portal, launch)[0] in (201, 202)
     with tenant_scope(portal.owner.tenant.pk):
@@ -89,7 +89,7 @@ def test_the_launch_call_starts_what_the_form_says(portal: PortalSession) -> Non
     ("profile", "quantity", "hours"),
     [("1g.10gb", 1, 8), ("whole-gpu", 8, 1), ("whole-gpu", 3, 200), ("3g.40gb", 5, 24)],
 )
-def test_page_and_api_judge_and_price_a_request_alike(
+def test_page_and_api_quote_the_same_price_and_refusal(
     portal: PortalSession, profile: str, quantity: int, hours: int
 ) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 30_000)
@@ -109,7 +109,7 @@ def test_page_and_api_judge_and_price_a_request_alike(
     assert [other.difference for other in page.alternatives] == [each.difference_minor for each in api.alternatives]
 
 
-def test_the_page_refuses_what_would_burn_too_much_like_the_gate(portal: PortalSession, settings: object) -> None:
+def test_the_page_refuses_a_lease_beyond_the_burn_quota(portal: PortalSession, settings: object) -> None:
     portal.owner.set_quota(QuotaKind.BURN, 3 * EURO)
     assert portal.get(f"/launch/?offering={offering('3g.40gb').pk}").context["page"].quote.problem is None
     assert "this needs €4.00" in portal.read(f"/launch/?offering={offering('4g.40gb').pk}")

@@ -32,12 +32,12 @@ def owner(delta: TenantWithOwner) -> Browser:
 
 
 def mark(owner: Browser, page: str) -> str:
-    """Return what the page's form calls itself."""
+    """Return the form token of a page."""
     return re.search(r'name="once" value="(\w+)"', owner.get(page).content.decode())[1]
 
 
 @pytest.mark.parametrize(("page", "to", "filled", "rows", "other", "secret"), FORMS)
-def test_a_reload_makes_no_other_and_says_that_it_was_made(
+def test_resubmitting_a_form_creates_nothing_and_shows_no_secret(
     delta: TenantWithOwner, owner: Browser, page: str, to: str, filled: dict, rows: type, other: dict, secret: str
 ) -> None:
     form = {**filled, "once": mark(owner, page)}
@@ -53,7 +53,7 @@ def test_a_reload_makes_no_other_and_says_that_it_was_made(
 
 
 @pytest.mark.parametrize(("page", "to", "filled", "rows", "other", "secret"), FORMS)
-def test_another_form_and_another_filling_make_another(
+def test_changed_input_or_a_new_form_creates_another_row(
     delta: TenantWithOwner, owner: Browser, page: str, to: str, filled: dict, rows: type, other: dict, secret: str
 ) -> None:
     form = {**filled, "once": mark(owner, page)}
@@ -63,7 +63,7 @@ def test_another_form_and_another_filling_make_another(
         assert rows.objects.count() == 3
 
 
-def test_what_was_wrong_in_a_form_is_repaired_and_sent_again(delta: TenantWithOwner, owner: Browser) -> None:
+def test_a_refused_form_can_be_corrected_and_submitted_again(delta: TenantWithOwner, owner: Browser) -> None:
     form = {**TOKEN, "once": mark(owner, "/tokens/")}
     assert owner.post("/tokens/", {**form, "days": "9999"}).status_code == 400
     assert owner.post("/tokens/", {**form, "days": "9999"}).status_code == 400
@@ -71,7 +71,7 @@ def test_what_was_wrong_in_a_form_is_repaired_and_sent_again(delta: TenantWithOw
 
 
 @pytest.mark.parametrize(("page", "to", "filled", "rows", "other", "secret"), FORMS)
-def test_a_secret_is_kept_nowhere_but_as_its_hash(
+def test_a_secret_is_stored_only_as_a_hash(
     delta: TenantWithOwner, owner: Browser, page: str, to: str, filled: dict, rows: type, other: dict, secret: str
 ) -> None:
     made = owner.post(to, {**filled, "once": mark(owner, page)})

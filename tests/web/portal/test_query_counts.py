@@ -25,7 +25,7 @@ PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb")
 
 
 def populate(portal: PortalSession, times: int) -> None:
-    """Add leases in every state a page may show, with what was charged for them."""
+    """Add leases in every state, with their charges."""
     for n in range(times):
         project = portal.owner.create_project(f"p{Lease.objects.count()}-{n}-{portal.sim.now:%H%M%S%f}")
         for profile in PROFILES:

@@ -45,7 +45,7 @@ def test_a_series_that_ends_in_a_gap_has_no_end_dot() -> None:
     assert indicators.sparkline([]).count("<circle") == 0
 
 
-def test_a_ring_over_its_limit_stays_one_turn() -> None:
+def test_a_ring_above_its_limit_is_at_most_one_full_turn() -> None:
     drawn = indicators.budget_ring(150, 100, 20, 300, title="150 %", note="day 3 of 30", label="")
     lengths = [float(x) for x in re.findall(r'stroke-dasharray="([\d.]+)', drawn)]
     assert sum(lengths) <= indicators.RING_CIRCUMFERENCE + 0.01
@@ -65,7 +65,7 @@ def test_text_in_drawings_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(("top", "highest"), [(0, 1), (7, 8), (126, 150), (100, 100), (300_000, 300_000), (0.4, 0.4)])
-def test_an_axis_ends_on_a_round_value_that_holds_everything(top: float, highest: float) -> None:
+def test_an_axis_ends_at_a_round_value_above_the_largest_one(top: float, highest: float) -> None:
     values = series_charts.axis_values(top)
     assert values[0] == 0
     assert values[-1] == pytest.approx(highest)
@@ -73,7 +73,7 @@ def test_an_axis_ends_on_a_round_value_that_holds_everything(top: float, highest
     assert len(values) <= 6
 
 
-def test_stacked_days_stand_on_each_other_and_inside_the_chart() -> None:
+def test_stacked_bars_do_not_overlap_and_stay_inside_the_chart() -> None:
     columns = [
         series_charts.ChartColumn("1", (10, 20, 30)),
         series_charts.ChartColumn("2", expected=50, low=40, high=90),
@@ -84,7 +84,7 @@ def test_stacked_days_stand_on_each_other_and_inside_the_chart() -> None:
     assert drawn.count('class="whisker"') == 1
 
 
-def test_a_month_without_spend_still_draws() -> None:
+def test_charts_without_data_are_valid_xml() -> None:
     ElementTree.fromstring(series_charts.stacked_bars([], [], str, label="nothing yet"))
     ElementTree.fromstring(
         series_charts.running_total_chart(series_charts.RunningTotal(done=()), str, label="nothing yet")
@@ -103,13 +103,13 @@ def test_a_fleet_up_to_160_gpus_is_drawn_large_and_above_that_dense() -> None:
     assert dense.count('path class="sold"') == 1, "one line per state and node"
 
 
-def test_a_large_map_is_one_tab_stop_whatever_its_size() -> None:
+def test_a_large_map_has_one_tab_stop() -> None:
     drawn = fleet.fleet_map([block(3), block(30)], "fleet")
     assert drawn.count('tabindex="0"') == 1
     assert drawn.count("<a ") == 33
 
 
-def test_a_dense_map_leads_to_nodes_and_names_the_gpus_on_them() -> None:
+def test_a_dense_map_links_to_nodes_and_labels_their_gpus() -> None:
     whole = (SliceSpan(0, 8, "sold"),)
     gpus = (
         *(fleet.MapGpu("", "", whole, index=n, summary="8/8") for n in range(200)),
@@ -125,7 +125,7 @@ def test_a_dense_map_leads_to_nodes_and_names_the_gpus_on_them() -> None:
     assert '<path class="reserved" d="M5829 2h12.4"/>' in drawn
 
 
-def test_cuts_of_dense_gpus_lie_where_their_slices_lie() -> None:
+def test_slices_of_dense_gpus_are_drawn_at_their_position() -> None:
     cut = fleet.MapGpu("", "", (SliceSpan(0, 2, "sold"), SliceSpan(4, 4, "sold"), SliceSpan(3, 1, "fragmented")))
     whole = fleet.MapGpu("", "", (SliceSpan(0, 4, "sold"),), cells=4)
     drawn = fleet.dense_node(fleet.MapNode("n01", (cut, whole)))
@@ -135,5 +135,5 @@ def test_cuts_of_dense_gpus_lie_where_their_slices_lie() -> None:
 
 
 @given(st.floats(-1e6, 1e6))
-def test_a_coordinate_is_written_short_and_true(value: float) -> None:
+def test_a_formatted_coordinate_is_within_half_a_hundredth(value: float) -> None:
     assert float(format_coordinate(value)) == pytest.approx(value, abs=0.0051)

@@ -69,6 +69,6 @@ def test_a_time_is_formatted_in_the_tenants_time_zone() -> None:
     assert formatting.format_moment(late, now=NOON, zone=berlin) == "20 Nov 00:30", "the tenant's day, not UTC's"
 
 
-def test_a_distance_in_time_says_its_direction() -> None:
+def test_a_relative_time_shows_its_direction() -> None:
     assert formatting.format_relative(NOON + timedelta(minutes=18), NOON) == "in 18 min"
     assert formatting.format_relative(NOON - timedelta(days=3), NOON) == "3 d 0 h ago"

@@ -22,22 +22,22 @@ def rendered(source: str, **values: Any) -> str:
     return Template(source).render(Context(values)).strip()
 
 
-def test_an_unknown_figure_is_a_dash_and_never_a_zero() -> None:
+def test_an_unknown_value_is_shown_as_a_dash() -> None:
     for tag in ('money amount "EUR"', 'price amount "EUR"', "duration amount", "moment amount"):
         assert rendered("{% " + tag + " %}", amount=None) == '<span class="faint money">—</span>', tag
 
 
-def test_a_badge_says_its_state_in_words() -> None:
+def test_a_state_badge_shows_its_state_in_words() -> None:
     badge = rendered("{% state_badge 'partially_paid' boxed=True %}")
     assert "Partially paid" in badge
     assert 'class="state-badge warning state-badge-boxed"' in badge
 
 
-def test_a_state_nobody_drew_yet_gets_the_quiet_ring() -> None:
+def test_an_unknown_state_gets_the_neutral_icon() -> None:
     assert "s-released" in rendered("{% state_badge 'never_heard_of' %}")
 
 
-def test_a_name_with_markup_stays_text() -> None:
+def test_markup_in_a_badge_is_escaped() -> None:
     assert "<b>" not in rendered("{% state_badge state %}", state="<b>x</b>")
 
 
@@ -49,7 +49,7 @@ def test_the_navigation_marks_the_deepest_page_that_is_open() -> None:
 
 
 @pytest.mark.django_db
-def test_a_visitor_who_is_not_signed_in_gets_an_empty_frame() -> None:
+def test_an_anonymous_visitor_gets_a_layout_without_navigation() -> None:
     request = RequestFactory().get("/styleguide/")
     request.user = AnonymousUser()
     seen = navigation.page_layout(request)
@@ -57,7 +57,7 @@ def test_a_visitor_who_is_not_signed_in_gets_an_empty_frame() -> None:
 
 
 class Tree(HTMLParser):
-    """Counts what must be closed."""
+    """Parser that records unclosed tags and ids."""
 
     VOID = frozenset(["meta", "link", "input", "br", "hr", "img"])
 
@@ -80,7 +80,7 @@ class Tree(HTMLParser):
 
 
 @pytest.mark.django_db
-def test_the_style_page_is_well_formed_and_names_nothing_twice() -> None:
+def test_the_style_page_is_well_formed_with_unique_ids() -> None:
     response = Client().get("/styleguide/")
     assert response.status_code == 200
     tree = Tree()
@@ -102,7 +102,7 @@ def test_the_sign_in_page_has_no_teaser_without_published_offerings() -> None:
     assert "About gpubroker" not in Client().get("/sign-in/").content.decode()
 
 
-def test_the_gpus_beside_the_sign_in_are_cut_legally() -> None:
+def test_the_gpus_drawn_on_the_sign_in_page_have_valid_partitions() -> None:
     spec = gpu_catalogue.gpu_model_spec("H200-141GB")
     rows = partition_gpus(gpu_catalogue.plain_profiles(spec), spec.grid)
     assert rows

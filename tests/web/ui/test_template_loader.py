@@ -24,12 +24,12 @@ from web.ui.template_loader import join_lines
         ("<p>\n  a  b\n</p>", "<p>a  b</p>"),
     ],
 )
-def test_a_line_break_is_one_space_and_nothing_beside_a_block(written: str, sent: str) -> None:
+def test_a_line_break_becomes_one_space_or_nothing_next_to_a_block(written: str, sent: str) -> None:
     assert join_lines(written) == sent
 
 
 @pytest.mark.parametrize("kept", ["pre", "textarea", "script", "style"])
-def test_what_keeps_its_line_breaks_in_a_browser_keeps_them(kept: str) -> None:
+def test_preformatted_elements_keep_their_line_breaks(kept: str) -> None:
     assert join_lines(f"<p>\n<{kept} a>\n  b\n    c\n</{kept}>\n</p>") == f"<p><{kept} a>\n  b\n    c\n</{kept}></p>"
 
 
@@ -39,5 +39,5 @@ def test_templates_of_the_product_are_loaded_without_line_breaks() -> None:
     assert "\n" not in source
 
 
-def test_emails_keep_their_lines() -> None:
+def test_email_templates_keep_their_line_breaks() -> None:
     assert "\n" in engines["django"].get_template("account/email/base_notification.txt").template.source

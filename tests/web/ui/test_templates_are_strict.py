@@ -1,4 +1,4 @@
-"""Templates follow the strict CSP and use icons of the sprite."""
+"""Templates: content security policy and icons."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_no_template_has_an_inline_style_or_script() -> None:
             assert "src=" in script or "application/json" in script, path
 
 
-def test_every_icon_that_a_template_names_is_in_the_sprite() -> None:
+def test_every_icon_used_in_a_template_is_in_the_sprite() -> None:
     for path in TEMPLATES:
         for name in re.findall(r'{% icon "([a-z0-9-]+)"', path.read_text()):
             assert f"i-{name}" in SPRITE, f"{path}: add {name} to deploy/vendoring/icons.txt"
@@ -43,6 +43,6 @@ def test_every_lease_state_is_drawn_and_no_two_alike() -> None:
     assert len(set(drawn)) == len(drawn)
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
+def test_templates_and_styles_load_nothing_from_other_hosts() -> None:
     for path in [*TEMPLATES, *(ROOT / "static").rglob("*.css")]:
         assert not re.search(r'(src|href|url)[=(]["\']?(https?:)?//', path.read_text()), path

@@ -36,7 +36,7 @@ def draft(kestrel: TenantContext) -> Invoice:
     return invoices_of(kestrel.tenant)[0]
 
 
-def test_a_program_gets_the_bundle_as_a_file_and_can_check_it(kestrel: TenantContext, draft: Invoice) -> None:
+def test_the_bundle_is_an_attachment_that_the_verifier_accepts(kestrel: TenantContext, draft: Invoice) -> None:
     answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")
     assert answer["Content-Disposition"] == 'attachment; filename="invoice-2026-11-draft.json"'
@@ -44,7 +44,7 @@ def test_a_program_gets_the_bundle_as_a_file_and_can_check_it(kestrel: TenantCon
     assert (report.equal, report.total) == (True, 268)
 
 
-def test_a_large_one_comes_piece_by_piece(kestrel: TenantContext, draft: Invoice) -> None:
+def test_a_large_bundle_is_streamed(kestrel: TenantContext, draft: Invoice) -> None:
     whole = get_bundle(kestrel, f"invoices/{draft.pk}/bundle").content
     with patch.object(downloads, "MAX_UNSTREAMED", 10):
         answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
@@ -52,7 +52,7 @@ def test_a_large_one_comes_piece_by_piece(kestrel: TenantContext, draft: Invoice
         assert b"".join(answer.streaming_content) == whole
 
 
-def test_it_is_as_the_schema_says(kestrel: TenantContext, draft: Invoice) -> None:
+def test_the_bundle_matches_its_openapi_schema(kestrel: TenantContext, draft: Invoice) -> None:
     schema = get_bundle(kestrel, "openapi.json").json()
     promised = schema["paths"]["/api/v1/invoices/{id}/bundle"]["get"]["responses"]["200"]["content"]
     assert promised == {"application/json": {"schema": {"$ref": "#/components/schemas/BundleOut"}}}

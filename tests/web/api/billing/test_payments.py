@@ -56,7 +56,7 @@ def work(payment: str, owner: TenantContext) -> None:
     payment_collection.PAYMENTS.collect(payment, owner.tenant.pk, now=NOW)
 
 
-def test_paying_is_accepted_and_then_seen_through(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_payment_request_returns_202_and_the_payment_then_succeeds(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     answer = pay(asker, october)
     payment = body_of(answer, 202)
@@ -71,7 +71,7 @@ def test_paying_is_accepted_and_then_seen_through(kestrel: TenantContext, octobe
     assert (paid["status"], paid["paid_at"]) == ("paid", "2026-11-01T00:05:00Z")
 
 
-def test_the_same_key_again_is_the_same_payment(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_repeated_idempotency_key_returns_the_same_payment(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     first = body_of(pay(asker, october), 202)
     work(first["id"], kestrel)
@@ -89,7 +89,7 @@ def test_a_second_key_during_a_payment_is_refused_with_a_link_to_it(kestrel: Ten
     assert problem["fix"]["href"] == f"/api/v1/payments/{first['id']}"
 
 
-def test_a_declined_payment_says_why_and_another_may_be_tried(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_declined_payment_shows_its_reason_and_can_be_retried(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     inject_faults(kestrel.tenant.pk, GatewayFault.DECLINED)
     first = body_of(pay(asker, october), 202)["id"]
@@ -103,7 +103,7 @@ def test_a_declined_payment_says_why_and_another_may_be_tried(kestrel: TenantCon
     assert ids == [second, first]
 
 
-def test_a_stuck_payment_says_why_and_goes_on_when_its_invoice_is_paid_once_more(
+def test_a_stuck_payment_shows_its_reason_and_resumes_at_the_next_payment_request(
     kestrel: TenantContext, october: Invoice
 ) -> None:
     asker = api(kestrel)
@@ -123,17 +123,19 @@ def test_a_stuck_payment_says_why_and_goes_on_when_its_invoice_is_paid_once_more
 @pytest.mark.parametrize(
     ("role", "status"), [(Role.OWNER, 202), (Role.BILLING, 202), (Role.ADMIN, 403), (Role.MEMBER, 403)]
 )
-def test_only_who_settles_money_pays(kestrel: TenantContext, october: Invoice, role: Role, status: int) -> None:
+def test_only_owners_and_billing_members_can_pay_an_invoice(
+    kestrel: TenantContext, october: Invoice, role: Role, status: int
+) -> None:
     body_of(pay(api(kestrel, role), october), status)
 
 
-def test_a_token_that_may_only_read_money_does_not_spend_it(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_token_with_billing_read_cannot_pay_an_invoice(kestrel: TenantContext, october: Invoice) -> None:
     reader = ApiClient(kestrel.token(Role.OWNER, scopes=("billing:read",), now=NOW))
     body_of(pay(reader, october), 403)
     body_of(reader.send("GET", "payments"))
 
 
-def test_another_tenants_invoice_and_payment_are_not_there(kestrel: TenantContext, october: Invoice) -> None:
+def test_invoices_and_payments_of_another_tenant_return_404(kestrel: TenantContext, october: Invoice) -> None:
     payment = body_of(pay(api(kestrel), october), 202)["id"]
     other_tenant = api(create_tenant("Tern"))
     body_of(pay(other_tenant, october), 404)
@@ -141,7 +143,9 @@ def test_another_tenants_invoice_and_payment_are_not_there(kestrel: TenantContex
     assert body_of(other_tenant.send("GET", "payments"))["items"] == []
 
 
-def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: TenantContext, october: Invoice) -> None:
+def test_without_a_gateway_the_fix_is_a_transfer_with_the_invoice_number(
+    kestrel: TenantContext, october: Invoice
+) -> None:
     with payments.using_gateway(None):
         problem = body_of(pay(api(kestrel), october), 409)
     assert "2026-10-0001" in problem["fix"]["text"]
@@ -149,18 +153,18 @@ def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: TenantContext, oct
         assert Invoice.objects.get().status == "finalized"
 
 
-def test_a_dry_run_opens_nothing(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_dry_run_creates_no_payment(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     body_of(asker.send("POST", f"invoices/{october.pk}/pay?dry_run=true"))
     assert body_of(asker.send("GET", "payments"))["items"] == []
 
 
 @pytest.mark.parametrize("query", ["status=lost", "bogus=1", "sort=reference"])
-def test_what_cannot_be_asked_is_refused(kestrel: TenantContext, query: str) -> None:
+def test_an_invalid_payments_query_is_refused(kestrel: TenantContext, query: str) -> None:
     body_of(api(kestrel).send("GET", f"payments?{query}"), 400)
 
 
-def test_a_page_of_payments_asks_as_often_however_many_there_are(kestrel: TenantContext, october: Invoice) -> None:
+def test_the_number_of_queries_is_the_same_with_many_payments(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     inject_faults(kestrel.tenant.pk, *[GatewayFault.DECLINED] * 6)
     counts = []
@@ -172,7 +176,7 @@ def test_a_page_of_payments_asks_as_often_however_many_there_are(kestrel: Tenant
     assert len(set(counts)) == 1, counts
 
 
-def test_payments_come_in_pages(kestrel: TenantContext, october: Invoice) -> None:
+def test_payments_are_paginated(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     inject_faults(kestrel.tenant.pk, *[GatewayFault.DECLINED] * 3)
     opened = []

@@ -56,7 +56,7 @@ def test_a_quote_states_price_limit_placement_quota_and_alternatives(kestrel: Te
     }
 
 
-def test_a_quote_leaves_nothing_behind(kestrel: TenantContext) -> None:
+def test_a_quote_stores_no_lease_message_or_audit_event(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, 10 * EURO)
     with simulate() as sim:
         assert ask(kestrel, offering("whole-gpu")).json()["feasible"]
@@ -88,7 +88,7 @@ def test_a_quote_for_a_suspended_tenant_has_its_price_and_the_refusal(kestrel: T
     assert "operators" in quote["refusal"]["fix"]
 
 
-def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: TenantContext) -> None:
+def test_a_quote_with_a_volume_only_considers_the_cluster_of_the_volume(kestrel: TenantContext) -> None:
     """There is room elsewhere, but none that helps."""
     hardware.add_simulated_racks([SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=1)], now=NOW)
     what = offering("3g.40gb")
@@ -122,7 +122,7 @@ def test_a_quote_on_a_full_fleet_starts_when_capacity_is_free(kestrel: TenantCon
     )
 
 
-def test_a_slice_no_gpu_here_could_hold_is_never_feasible(kestrel: TenantContext) -> None:
+def test_an_offering_without_gpus_in_its_region_is_never_feasible(kestrel: TenantContext) -> None:
     lonely = offering("1g.10gb")
     Offering.objects.filter(pk=lonely.pk).update(region="nowhere")
     with simulate():
@@ -130,7 +130,7 @@ def test_a_slice_no_gpu_here_could_hold_is_never_feasible(kestrel: TenantContext
     assert (quote["feasible"], quote["starts"]) == (False, "never")
 
 
-def test_what_no_gpu_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
+def test_only_published_profiles_are_feasible_and_only_at_their_published_start(
     kestrel: TenantContext,
 ) -> None:
     Gpu.objects.update(published={"1g.10gb": [5], "whole-gpu": [0]})
@@ -140,7 +140,7 @@ def test_what_no_gpu_publishes_is_never_feasible_and_the_rest_is_where_it_is_pub
     assert (now["starts"], [place["start"] for place in now["places"]]) == ("now", [5])
 
 
-def test_an_offering_without_a_price_is_quoted_without_one(kestrel: TenantContext) -> None:
+def test_an_offering_without_a_price_is_quoted_with_the_refusal_no_price(kestrel: TenantContext) -> None:
     with simulate():
         quote = ask(kestrel, offering("4g.40gb")).json()
     assert (quote["price_per_hour"], quote["at_most"], quote["alternatives"]) == (None, None, [])
@@ -165,7 +165,7 @@ def test_an_invalid_quote_request_is_refused(kestrel: TenantContext, body: dict[
         assert ask(kestrel, offering(), **body).status_code == status
 
 
-def test_a_viewer_may_ask(kestrel: TenantContext) -> None:
+def test_a_viewer_can_request_a_quote(kestrel: TenantContext) -> None:
     with simulate():
         api = ApiClient(kestrel.token(Role.VIEWER))
         wanted = {"project": kestrel.project.pk, "offering": offering().pk, "max_duration_s": 3600}
@@ -183,7 +183,7 @@ def launch(owner: TenantContext, what: Offering, **body: Any) -> Any:
     return ApiClient(owner.token()).send("POST", "leases", wanted)
 
 
-def test_the_quote_is_sent_along_and_the_lease_says_so(kestrel: TenantContext) -> None:
+def test_a_lease_launched_with_a_quote_refers_to_it_and_keeps_its_price(kestrel: TenantContext) -> None:
     what = offering("whole-gpu")
     with simulate() as sim:
         quote = ask(kestrel, what).json()
@@ -217,7 +217,7 @@ def test_the_quote_is_sent_along_and_the_lease_says_so(kestrel: TenantContext) -
         (0, {"quote": "x" * 1001}, 400, "invalid"),
     ],
 )
-def test_a_quote_that_does_not_hold_is_a_problem_with_a_fix(
+def test_an_invalid_or_expired_quote_returns_a_problem_with_a_fix(
     kestrel: TenantContext, later_s: int, body: dict[str, Any], status: int, code: str
 ) -> None:
     what = offering("3g.40gb")
@@ -230,7 +230,7 @@ def test_a_quote_that_does_not_hold_is_a_problem_with_a_fix(
     assert kestrel.quota_used() == 0
 
 
-def test_a_second_lease_on_one_quote_is_refused_and_a_repeated_request_is_not(kestrel: TenantContext) -> None:
+def test_a_second_lease_on_one_quote_is_refused_but_a_repeated_request_succeeds(kestrel: TenantContext) -> None:
     what = offering("3g.40gb")
     api = ApiClient(kestrel.token())
     with simulate():
@@ -266,7 +266,7 @@ def test_a_quote_request_cannot_cite_another_quote(kestrel: TenantContext) -> No
         assert ask(kestrel, offering("whole-gpu"), quote="quo_x").status_code == 400
 
 
-def test_without_a_price_nothing_is_promised(kestrel: TenantContext) -> None:
+def test_a_quote_without_a_price_has_no_token_and_no_expiry(kestrel: TenantContext) -> None:
     with simulate():
         quote = ask(kestrel, offering("4g.40gb")).json()
     assert [quote[name] for name in ("id", "quote", "expires_at", "total_cap")] == [None] * 4

@@ -33,7 +33,7 @@ NOW = utc("2026-11-21 09:00:00")
 
 
 class Asker:
-    """Somebody who reads at a standing clock."""
+    """API client with a frozen clock."""
 
     def __init__(self, owner: TenantContext, role: Role = Role.OWNER) -> None:
         self.api = ApiClient(owner.token(role, now=NOW))
@@ -56,7 +56,7 @@ def lease(kestrel: TenantContext) -> Lease:
     return ended
 
 
-def test_usage_is_told_by_day_to_this_second(kestrel: TenantContext, lease: Lease) -> None:
+def test_usage_is_listed_by_day_up_to_the_current_second(kestrel: TenantContext, lease: Lease) -> None:
     found = Asker(kestrel).get("usage")
     assert [(each["day"], each["key"], each["unit_seconds"]) for each in found["items"]] == [
         ("2026-11-19", lease.offering_id, 2 * HOUR),
@@ -85,7 +85,9 @@ def test_usage_of_some_days_grouped_by_lease(kestrel: TenantContext, lease: Leas
     assert [each["key"] for each in found["items"]] == [lease.pk]
 
 
-def test_days_begin_at_the_tenants_own_midnight_and_none_is_told_ahead(kestrel: TenantContext, lease: Lease) -> None:
+def test_days_begin_at_midnight_in_the_tenants_time_zone_and_end_now_at_the_latest(
+    kestrel: TenantContext, lease: Lease
+) -> None:
     with tenant_scope(kestrel.tenant.pk):
         tenants.change(kestrel.tenant, actor=kestrel.actor, now=NOW, time_zone="America/New_York")
     add_ended_lease(kestrel.project, lease.offering, utc("2026-11-18 04:30:00"), HOUR)  # half before their midnight
@@ -96,7 +98,7 @@ def test_days_begin_at_the_tenants_own_midnight_and_none_is_told_ahead(kestrel: 
     assert (ahead["until"], ahead["unit_seconds"]) == ("2026-11-21T09:00:00Z", 10)
 
 
-def test_usage_of_a_project_is_its_own_and_all_below_it(kestrel: TenantContext, lease: Lease) -> None:
+def test_usage_of_a_project_includes_its_subprojects(kestrel: TenantContext, lease: Lease) -> None:
     child = kestrel.create_project("child")
     add_ended_lease(child, lease.offering, utc("2026-11-18 08:00:00"), 60)
     asker = Asker(kestrel)
@@ -149,7 +151,7 @@ def test_an_invalid_usage_period_is_refused(kestrel: TenantContext, query: str) 
     Asker(kestrel).get(f"usage?{query}", 400)
 
 
-def test_charges_come_page_by_page_without_repeating(kestrel: TenantContext, lease: Lease) -> None:
+def test_charges_are_paginated_without_duplicates(kestrel: TenantContext, lease: Lease) -> None:
     for day in range(1, 8):
         add_ended_lease(kestrel.project, lease.offering, utc(f"2026-11-{day:02d} 08:00:00"), day)
     lease_rating.rate_all_leases(now=NOW)
@@ -184,7 +186,7 @@ def test_charges_are_filtered_by_lease_and_moment(kestrel: TenantContext, lease:
     assert asker.get("rated-charges?start__gte=2026-11-20T00:00:00Z")["items"] == []
 
 
-def test_a_lease_tells_its_charges_and_its_cost_so_far(kestrel: TenantContext, lease: Lease) -> None:
+def test_a_lease_lists_its_charges_and_its_cost_so_far(kestrel: TenantContext, lease: Lease) -> None:
     asker = Asker(kestrel)
     found = asker.get(f"leases/{lease.pk}/charges")
     assert (found["seconds"], found["unit_seconds"], len(found["items"])) == (HOUR, 2 * HOUR, 1)
@@ -197,7 +199,7 @@ def test_a_lease_tells_its_charges_and_its_cost_so_far(kestrel: TenantContext, l
     asker.get("leases/lse_nowhere/charges", 404)
 
 
-def test_invoices_open_to_lines_and_seconds(kestrel: TenantContext, lease: Lease) -> None:
+def test_an_invoice_lists_its_lines_and_explains_their_seconds(kestrel: TenantContext, lease: Lease) -> None:
     asker = Asker(kestrel)
     (invoice,) = asker.get("invoices")["items"]
     assert (invoice["status"], invoice["number"], invoice["month"]) == ("draft", None, "2026-11")
@@ -239,7 +241,7 @@ def test_only_owners_admins_and_billing_members_read_invoices(kestrel: TenantCon
         asker.get(f"invoices/{invoice.pk}", status)
 
 
-def test_another_tenants_invoice_is_not_there(kestrel: TenantContext, lease: Lease) -> None:
+def test_usage_charges_and_invoices_of_another_tenant_are_not_accessible(kestrel: TenantContext, lease: Lease) -> None:
     (invoice,) = invoices_of(kestrel.tenant)
     other_tenant = Asker(create_tenant("Tern"))
     other_tenant.get(f"invoices/{invoice.pk}", 404)
@@ -264,7 +266,7 @@ def test_prices_are_listed_with_their_validity(kestrel: TenantContext) -> None:
     assert PriceVersion.objects.count() == 3
 
 
-def test_pages_cost_the_same_number_of_queries_however_much_there_is(
+def test_billing_lists_need_at_most_14_queries_with_many_rows(
     kestrel: TenantContext, lease: Lease, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for day in range(1, 15):

@@ -23,8 +23,8 @@ def get_forecast(owner: TenantContext, path: str = "/api/v1/usage-forecast", sta
     return body
 
 
-def lived(owner: TenantContext, days: int) -> None:
-    """Let an hour run on each of the last days, today's between nine and ten."""
+def add_daily_usage(owner: TenantContext, days: int) -> None:
+    """Add an hour of usage on each of the last days."""
     with clock.frozen_at(NOON):
         offering = create_priced_offering(EURO)
         for n in range(days):
@@ -37,9 +37,9 @@ def euros(amount: str) -> dict[str, dict[str, str]]:
     return {"amount": coins, "low": coins, "high": coins}
 
 
-def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> None:
+def test_the_forecast_lists_each_remaining_day_with_the_running_total() -> None:
     kestrel = create_tenant("Kestrel")
-    lived(kestrel, 29)  # the 31st of October is the first, so 28 of November with today
+    add_daily_usage(kestrel, 29)  # the 31st of October is the first, so 28 of November with today
     found = get_forecast(kestrel)
     assert found == {
         "time_zone": "UTC",
@@ -56,7 +56,7 @@ def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> N
 
 def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
     kestrel = create_tenant("Kestrel")
-    lived(kestrel, 29)
+    add_daily_usage(kestrel, 29)
     with clock.frozen_at(NOON):
         add_running_lease(kestrel.project, create_priced_offering(4 * EURO), NOON)
     found = get_forecast(kestrel)
@@ -65,7 +65,7 @@ def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
 
 def test_too_little_usage_gives_no_forecast() -> None:
     kestrel = create_tenant("Kestrel")
-    lived(kestrel, 13)
+    add_daily_usage(kestrel, 13)
     assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
 
 

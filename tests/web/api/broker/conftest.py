@@ -16,7 +16,7 @@ _keys = itertools.count()
 
 
 class Api:
-    """Speaks JSON with a token; every answer's body lies in `.body`."""
+    """JSON API client with a token; `.body` is the parsed response."""
 
     def __init__(self, token: str) -> None:
         self.client, self.token = Client(), token

@@ -1,4 +1,4 @@
-"""Concurrent requests and an unavailable database leave nothing half done."""
+"""Concurrent API requests and lock timeouts."""
 
 import threading
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def in_parallel(act: Any) -> list[Any]:
         return list(pool.map(one, range(PARALLEL)))
 
 
-def test_one_key_sent_many_times_at_once_has_one_effect(owner: TenantContext) -> None:
+def test_concurrent_requests_with_one_key_create_one_lease(owner: TenantContext) -> None:
     token, wanted = owner.token(), body(owner)
     answers = in_parallel(lambda _: Api(token).post("leases", wanted, Idempotency_Key="the same"))
     assert {answer.status_code for answer in answers} <= {202, 409}
@@ -68,7 +68,7 @@ def test_one_key_sent_many_times_at_once_has_one_effect(owner: TenantContext) ->
 
 
 @pytest.mark.deep
-def test_different_keys_at_once_are_different_leases(owner: TenantContext) -> None:
+def test_concurrent_requests_with_different_keys_create_different_leases(owner: TenantContext) -> None:
     token, wanted = owner.token(), body(owner)
     answers = in_parallel(lambda n: Api(token).post("leases", wanted, Idempotency_Key=f"key {n}"))
     assert {answer.status_code for answer in answers} == {202}
@@ -76,7 +76,7 @@ def test_different_keys_at_once_are_different_leases(owner: TenantContext) -> No
     assert owner.quota_used() == PARALLEL * 1000
 
 
-def test_a_lock_that_somebody_keeps_is_answered_with_try_again(owner: TenantContext) -> None:
+def test_a_lock_timeout_returns_503_with_retry_after(owner: TenantContext) -> None:
     api, wanted = Api(owner.token()), body(owner)
     held, let_go = threading.Event(), threading.Event()
 
@@ -104,10 +104,10 @@ def test_a_lock_that_somebody_keeps_is_answered_with_try_again(owner: TenantCont
     assert count() == (1, 1)
 
 
-def test_a_second_effect_under_one_key_that_slipped_through_is_undone(
+def test_a_second_lease_under_one_key_is_rolled_back_by_the_unique_key(
     owner: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A late answer is found by its unique key."""
+    """Simulate a stored answer that the lookup did not find."""
     from tenants.services import idempotency
 
     api, wanted = Api(owner.token()), body(owner)

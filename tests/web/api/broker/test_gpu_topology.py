@@ -6,7 +6,7 @@ from tests.web.api.broker.conftest import Api
 from tests.web.api.broker.test_leases import wanted
 
 
-def test_a_gang_that_names_its_links_is_on_one_node(api: Api, kestrel: TenantContext) -> None:
+def test_a_lease_with_a_topology_is_placed_on_one_node(api: Api, kestrel: TenantContext) -> None:
     Gpu.objects.update(fabric="0")
     answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=2, topology="nvlink"))
     assert answer.status_code == 202, answer.body
@@ -15,7 +15,9 @@ def test_a_gang_that_names_its_links_is_on_one_node(api: Api, kestrel: TenantCon
     assert plain.body["spec"]["topology"] == ""
 
 
-def test_links_that_no_node_has_say_the_most_there_could_be(api: Api, kestrel: TenantContext) -> None:
+def test_an_unavailable_topology_is_refused_with_the_largest_possible_quantity(
+    api: Api, kestrel: TenantContext
+) -> None:
     answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=2, topology="numa"))
     assert (answer.status_code, answer.body["code"], answer.body["most"]) == (422, "placement-impossible", 0)
 

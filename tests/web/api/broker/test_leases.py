@@ -110,20 +110,22 @@ def test_a_request_repeated_under_its_key_creates_one_lease(api: Api, kestrel: T
     assert count(kestrel) == 1
 
 
-def test_a_key_stands_for_one_body_only(api: Api, kestrel: TenantContext) -> None:
+def test_an_idempotency_key_with_another_body_is_refused(api: Api, kestrel: TenantContext) -> None:
     api.post("leases", wanted(kestrel), Idempotency_Key="one")
     other = api.post("leases", wanted(kestrel, quantity=2), Idempotency_Key="one")
     assert (other.status_code, other.body["code"]) == (422, "idempotency-key-reuse")
     assert count(kestrel) == 1
 
 
-def test_without_a_key_nothing_is_launched(api: Api, kestrel: TenantContext) -> None:
+def test_a_launch_without_an_idempotency_key_is_refused(api: Api, kestrel: TenantContext) -> None:
     answer = api.post("leases", wanted(kestrel), Idempotency_Key="")
     assert (answer.status_code, answer.body["code"]) == (400, "idempotency-key-missing")
     assert count(kestrel) == 0
 
 
-def test_a_dry_run_says_where_it_would_go_and_leaves_nothing(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_dry_run_returns_the_expected_state_and_creates_no_lease(
+    api: Api, kestrel: TenantContext, sim: Simulation
+) -> None:
     answer = api.post("leases?dry_run=true", wanted(kestrel))
     assert (answer.status_code, answer["Dry-Run"]) == (200, "true")
     assert answer.body["status"]["state"] == "provisioning"
@@ -208,7 +210,7 @@ def test_a_quota_refusal_names_the_limit_and_links_to_usage(api: Api, kestrel: T
     assert kestrel.quota_used() == 0
 
 
-def test_an_impossible_gang_says_the_most_there_could_be(api: Api, kestrel: TenantContext) -> None:
+def test_an_impossible_quantity_is_refused_with_the_largest_possible_one(api: Api, kestrel: TenantContext) -> None:
     answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=3, same_node=True))
     assert (answer.status_code, answer.body["code"], answer.body["most"]) == (422, "placement-impossible", 2)
 
@@ -220,14 +222,16 @@ def test_an_unknown_and_a_retired_offering_are_refused(api: Api, kestrel: Tenant
     assert (answer.status_code, answer.body["code"]) == (409, "offering-retired")
 
 
-def test_another_tenants_project_is_as_unknown_as_none(other_tenant_api: Api, kestrel: TenantContext) -> None:
+def test_a_project_of_another_tenant_gets_the_same_404_as_an_unknown_one(
+    other_tenant_api: Api, kestrel: TenantContext
+) -> None:
     foreign = other_tenant_api.post("leases", wanted(kestrel))
     missing = other_tenant_api.post("leases", wanted(kestrel, project="prj_none"))
     assert foreign.status_code == missing.status_code == 404
     assert foreign.body["detail"] == missing.body["detail"]
 
 
-def test_another_tenants_lease_is_as_unknown_as_none(
+def test_a_lease_of_another_tenant_gets_the_same_404_as_an_unknown_one(
     other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
@@ -255,9 +259,7 @@ def test_a_repeated_delete_succeeds_and_a_late_release_is_refused(
     assert (late.status_code, late.body["code"]) == (409, "already-over")
 
 
-def test_name_and_tags_change_under_the_version_that_was_read(
-    api: Api, kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_changing_name_and_tags_requires_the_current_etag(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
     path = f"leases/{sim.create_lease(kestrel, offering()).pk}"
     read = api.get(path)
     assert api.patch(path, {"name": "new"}).status_code == 428
@@ -335,7 +337,7 @@ def test_leases_are_filtered_sorted_searched_and_paginated(api: Api, kestrel: Te
         "tag.=x",
     ],
 )
-def test_a_query_that_is_not_understood_is_refused(api: Api, query: str) -> None:
+def test_an_invalid_leases_query_is_refused_with_a_fix(api: Api, query: str) -> None:
     answer = api.get(f"leases?{query}")
     assert answer.status_code == 400
     assert answer.body["fix"]["text"]

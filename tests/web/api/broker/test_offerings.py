@@ -12,7 +12,7 @@ from tests.simulation import Simulation, TenantContext, offering
 from tests.web.api.broker.conftest import Api
 
 
-def test_an_offering_says_how_many_could_start_and_how_many_the_quota_leaves(
+def test_an_offering_shows_how_many_are_free_and_how_many_the_quota_allows(
     api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 13_500)
@@ -24,7 +24,7 @@ def test_an_offering_says_how_many_could_start_and_how_many_the_quota_leaves(
     assert (read["units"], read["gpu_model"], read["price_class"]) == ("1.000", "H100-80GB", "on_demand")
 
 
-def test_the_quota_of_the_project_asked_about_counts(api: Api, kestrel: TenantContext) -> None:
+def test_the_quota_of_the_requested_project_applies(api: Api, kestrel: TenantContext) -> None:
     team = kestrel.create_project("team")
     kestrel.set_quota(QuotaKind.UNITS, 3_000, team)
     page = api.get(f"offerings?project={team.pk}&profile=1g.10gb&price_class=spot").body
@@ -56,7 +56,7 @@ def test_a_project_member_sees_the_quota_of_that_project(kestrel: TenantContext)
     assert {item["availability"]["quota_left"] for item in page["items"]} == {2}
 
 
-def test_without_a_quota_nothing_limits(api: Api, kestrel: TenantContext) -> None:
+def test_without_a_quota_the_remaining_quota_is_null(api: Api, kestrel: TenantContext) -> None:
     from tenants.models import Quota
     from tenants.services.rls import tenant_scope
 
@@ -75,7 +75,7 @@ def test_draft_offerings_are_hidden_and_retired_ones_stay_readable(api: Api) -> 
     assert drafted.pk not in {o["id"] for o in api.get("offerings?limit=500").body["items"]}
 
 
-def test_models_show_how_a_gpu_can_be_cut(api: Api) -> None:
+def test_gpu_models_show_their_memory_grid_and_compute_slices(api: Api) -> None:
     model = api.get("gpu-models/H100-80GB").body
     assert (model["memory_grid"], model["compute_slices"]) == (8, 7)
     assert len(api.get("gpu-models?limit=500").body["items"]) == 14
@@ -108,8 +108,6 @@ def test_operators_read_the_fleet(operator: Client) -> None:
     assert operator.post("/api/v1/nodes", {}).status_code == 405
 
 
-def test_an_operator_without_a_second_factor_sees_nothing_where_one_is_demanded(
-    operator: Client, settings: Any
-) -> None:
+def test_an_operator_without_a_required_second_factor_gets_a_404(operator: Client, settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     assert operator.get("/api/v1/gpus").status_code == 404

@@ -52,7 +52,7 @@ def test_an_invalid_cursor_or_limit_is_refused(api: Api, query: str) -> None:
     assert api.get(f"events?{query}").status_code == 400
 
 
-def test_events_are_read_in_order_page_by_page_and_only_ones_own(own_database: OwnDatabase) -> None:
+def test_events_are_paginated_in_order_and_limited_to_the_tenant(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(2)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")

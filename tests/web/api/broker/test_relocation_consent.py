@@ -1,4 +1,4 @@
-"""A lease says over the API whether it may be moved."""
+"""Relocation consent of a lease over the API."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def change(api: Api, lease: dict[str, Any], **wanted: Any) -> Any:
     return api.patch(f"leases/{lease['id']}", wanted, If_Match="*")
 
 
-def test_a_lease_stays_on_its_gpu_unless_it_is_asked_for_otherwise(api: Api, kestrel: TenantContext) -> None:
+def test_a_lease_is_not_relocatable_by_default(api: Api, kestrel: TenantContext) -> None:
     assert api.post("leases", wanted(kestrel)).body["spec"]["relocatable"] is False
     assert api.post("leases", wanted(kestrel, relocatable=True)).body["spec"]["relocatable"] is True
 
@@ -42,7 +42,7 @@ def test_an_ended_lease_cannot_allow_relocation(api: Api, kestrel: TenantContext
         ({"offering": "quarter"}, "Not available for shared GPUs."),
     ],
 )
-def test_what_can_never_be_relocated_is_not_promised_to_be(
+def test_consent_is_refused_for_leases_that_cannot_be_relocated(
     api: Api, kestrel: TenantContext, values: dict[str, Any], why: str
 ) -> None:
     if "offering" in values:
@@ -86,7 +86,7 @@ def test_a_change_of_the_consent_requires_the_current_etag(api: Api, kestrel: Te
 
 
 @pytest.mark.deep
-def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
+def test_a_scheduled_relocation_is_shown_with_the_lease_and_in_lists(
     api: Api, sim: Simulation, kestrel: TenantContext
 ) -> None:
     both = scatter_leases(sim, kestrel, kestrel, relocatable=True)

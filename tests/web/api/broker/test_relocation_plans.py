@@ -86,14 +86,14 @@ def test_a_decision_without_the_current_version_of_the_plan_is_refused(operator:
     [("cancelled", "x", 409), ("running", "x", 400), ("accepted", "", 400), ("accepted", "x" * 151, 400)],
 )
 @pytest.mark.deep
-def test_what_cannot_be_decided_changes_nothing(
+def test_an_invalid_decision_changes_nothing(
     operator: Client, plan: RelocationPlan, state: str, reason: str, status: int
 ) -> None:
     assert ask(operator, plan, state, seen="*", reason=reason).status_code == status
     assert plan_log(plan) == "proposed"
 
 
-def test_a_session_alone_decides_nothing(operator: Client, plan: RelocationPlan) -> None:
+def test_a_session_without_a_csrf_token_decides_nothing(operator: Client, plan: RelocationPlan) -> None:
     """A page elsewhere that an operator visits could send the session along."""
     careful = Client(enforce_csrf_checks=True)
     careful.cookies = operator.cookies

@@ -1,4 +1,4 @@
-"""Operators list everything of all tenants over the API."""
+"""Operators' lists of all tenants over the API."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -46,7 +46,7 @@ def items(client: Client, path: str) -> list[Any]:
     return list(read(client, path)["items"])
 
 
-def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSession, operator: Client) -> None:
+def test_the_queue_of_all_tenants_is_paginated_oldest_first(portal: PortalSession, operator: Client) -> None:
     tern = create_tenant("Tern")
     portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its GPUs
     requests = []
@@ -86,7 +86,7 @@ def test_operators_see_the_tenant_of_a_lease_but_not_its_workload(portal: Portal
     assert [p["id"] for p in items(operator, f"ops/allocations?gpu={place['gpu']}")] == [place["id"]]
 
 
-def test_a_gpu_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
+def test_a_gpu_lists_all_its_units_with_the_leases_on_them(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     portal.sim.run(60)
     (gpu,) = items(operator, "ops/gpus?show=sold")
@@ -100,7 +100,7 @@ def test_a_gpu_is_told_from_its_first_unit_to_its_last(portal: PortalSession, op
     read(operator, "ops/gpus?show=mine", status=400)
 
 
-def test_offerings_tell_their_price_what_is_free_and_who_has_them(portal: PortalSession, operator: Client) -> None:
+def test_offerings_show_price_free_count_and_live_leases(portal: PortalSession, operator: Client) -> None:
     what = offering("3g.40gb")
     portal.sim.create_lease(portal.owner, what)
     Offering.objects.filter(pk=offering("1g.10gb").pk).update(state="draft")
@@ -180,7 +180,7 @@ def test_leases_are_filtered_by_requester_price_class_and_parent_project(portal:
 
 
 @pytest.mark.deep
-def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession) -> None:
+def test_offerings_are_filtered_by_memory_and_availability(portal: PortalSession) -> None:
     def found(query: str) -> set[str]:
         return {each["id"] for each in items(portal.client, f"offerings?limit=500&{query}")}
 
@@ -193,7 +193,7 @@ def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession
         read(portal.client, f"offerings?{wrong}", status=400)
 
 
-def test_usage_is_told_of_one_price_class(portal: PortalSession) -> None:
+def test_usage_is_filtered_by_price_class(portal: PortalSession) -> None:
     spot, dear = offering(price_class="spot"), offering()
     for what in (spot, dear):
         portal.sim.create_lease(portal.owner, what)
@@ -209,7 +209,9 @@ def put(client: Client, path: str, **body: Any) -> Any:
     return client.put(f"/api/v1/{path}", body, content_type="application/json")
 
 
-def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: PortalSession, operator: Client) -> None:
+def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
+    portal: PortalSession, operator: Client
+) -> None:
     what = offering("whole-gpu")
     path = f"ops/offerings/{what.pk}/price"
     first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
@@ -262,7 +264,7 @@ def test_a_price_is_previewed_on_last_months_usage(portal: PortalSession, operat
         read(operator, f"ops/offerings/{what.pk}/preview{odd}", status=400)
 
 
-def test_use_without_a_price_is_listed(portal: PortalSession, operator: Client) -> None:
+def test_usage_without_a_price_is_listed(portal: PortalSession, operator: Client) -> None:
     assert items(operator, "ops/price-gaps") == []
     lease = add_running_lease(portal.owner.project, offering("whole-gpu"), portal.sim.now - timedelta(days=91))
     [gap] = items(operator, "ops/price-gaps")

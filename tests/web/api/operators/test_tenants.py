@@ -1,4 +1,4 @@
-"""Operators list tenants over the API as on their page."""
+"""Operators' list of tenants over the API."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -44,7 +44,7 @@ def suspended(world: TenantWithOwner) -> None:
         tenants.suspend(world.tenant, actor=SYSTEM, now=current_time(), why="unpaid")
 
 
-def test_a_tenant_shows_its_people_and_the_quotas_of_its_root(operator: Client) -> None:
+def test_a_tenant_shows_its_member_count_and_root_project_quotas(operator: Client) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     delta.user_with_role(Role.VIEWER)
     delta.user_with_role(Role.VIEWER, project=delta.create_project("below"))

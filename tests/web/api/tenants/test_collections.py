@@ -39,7 +39,7 @@ def test_a_change_needs_the_newest_etag(delta: TenantWithOwner, api: ApiClient) 
     assert stale.json()["fix"]["text"]
 
 
-def test_a_dry_run_answers_and_changes_nothing(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_dry_run_returns_the_result_and_changes_nothing(delta: TenantWithOwner, api: ApiClient) -> None:
     answer = api.send("POST", "projects?dry_run=true", {"name": "lab", "parent": delta.root.pk})
     assert answer.status_code == 200
     assert answer["Dry-Run"] == "true"
@@ -85,7 +85,7 @@ def test_an_invalid_project_name_is_refused(delta: TenantWithOwner, api: ApiClie
         "\xff",
     ],
 )
-def test_malformed_json_is_refused_as_such(delta: TenantWithOwner, body: str) -> None:
+def test_malformed_json_is_refused_with_its_own_code(delta: TenantWithOwner, body: str) -> None:
     answer = ApiClient(delta.token()).generic(
         "POST",
         "/api/v1/projects",
@@ -102,16 +102,16 @@ def test_a_body_of_ten_megabytes_is_refused_unread(delta: TenantWithOwner, api: 
     assert answer.status_code == 413
 
 
-def test_a_body_of_no_declared_length_is_refused_and_not_taken_for_an_empty_one(
-    delta: TenantWithOwner, api: ApiClient
-) -> None:
+def test_a_body_without_content_length_is_refused_with_a_411(delta: TenantWithOwner, api: ApiClient) -> None:
     body = {"name": "x", "parent": delta.root.pk}
     answer = api.send("POST", "projects", body, Transfer_Encoding="chunked")
     assert (answer.status_code, answer.json()["code"]) == (411, "length-required")
     assert "Content-Length" in answer.json()["fix"]["text"]
 
 
-def test_a_foreign_parent_is_as_missing_as_none_at_all(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_parent_project_of_another_tenant_gets_the_same_answer_as_an_unknown_one(
+    delta: TenantWithOwner, api: ApiClient
+) -> None:
     other = tenant_setup.create_tenant_with_owner("Other")
     bodies = [
         api.send("POST", "projects", {"name": "x", "parent": parent}, X_Request_ID="r").content
@@ -120,7 +120,7 @@ def test_a_foreign_parent_is_as_missing_as_none_at_all(delta: TenantWithOwner, a
     assert bodies[0] == bodies[1]
 
 
-def test_the_tree_keeps_its_rules(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_duplicate_names_and_archiving_of_parent_projects_are_refused(delta: TenantWithOwner, api: ApiClient) -> None:
     lab = api.send("POST", "projects", {"name": "lab", "parent": delta.root.pk}).json()
     assert lab["path"] == [delta.root.pk, lab["id"]]
     assert api.send("POST", "projects", {"name": "lab", "parent": delta.root.pk}).status_code == 409
@@ -133,7 +133,7 @@ def test_the_tree_keeps_its_rules(delta: TenantWithOwner, api: ApiClient) -> Non
     assert again.json()["name"] == "lab2"
 
 
-def test_projects_go_eight_deep_and_no_further(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_projects_are_nested_at_most_eight_levels_deep(delta: TenantWithOwner, api: ApiClient) -> None:
     parent = delta.root.pk
     for depth in range(2, 10):
         answer = api.send("POST", "projects", {"name": f"d{depth}", "parent": parent})
@@ -141,7 +141,7 @@ def test_projects_go_eight_deep_and_no_further(delta: TenantWithOwner, api: ApiC
     assert answer.status_code == 409
 
 
-def test_the_last_owner_cannot_go(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_the_last_owner_cannot_be_removed_or_demoted(delta: TenantWithOwner, api: ApiClient) -> None:
     me = delta.membership(delta.owner)
     for answer in (
         api.send("DELETE", f"members/{me.pk}", If_Match="*"),
@@ -151,7 +151,7 @@ def test_the_last_owner_cannot_go(delta: TenantWithOwner, api: ApiClient) -> Non
         assert answer.json()["code"] == "last-owner"
 
 
-def test_an_admin_cannot_make_or_unmake_owners(delta: TenantWithOwner) -> None:
+def test_an_admin_cannot_appoint_remove_or_invite_owners(delta: TenantWithOwner) -> None:
     admin = ApiClient(delta.token(Role.ADMIN))
     owner, member = delta.membership(delta.owner), delta.membership(delta.user_with_role(Role.MEMBER))
     assert admin.send("DELETE", f"members/{owner.pk}", If_Match="*").status_code == 403
@@ -163,7 +163,7 @@ def test_an_admin_cannot_make_or_unmake_owners(delta: TenantWithOwner) -> None:
     assert invited.status_code == 403
 
 
-def test_an_admin_cannot_make_or_close_an_owner_service_account(delta: TenantWithOwner) -> None:
+def test_an_admin_cannot_create_promote_or_close_an_owner_service_account(delta: TenantWithOwner) -> None:
     admin, robot = ApiClient(delta.token(Role.ADMIN)), delta.create_service_account()
     made = admin.send("POST", "service-accounts", {"name": "ci", "role": "owner"})
     changed = admin.send("PATCH", f"service-accounts/{robot.pk}", {"role": "owner"}, If_Match="*")
@@ -253,7 +253,7 @@ def test_an_invalid_token_request_is_refused(delta: TenantWithOwner, api: ApiCli
     assert api.send("POST", "tokens", body).status_code in (400, 404)
 
 
-def test_a_token_makes_no_token_that_reaches_further(delta: TenantWithOwner) -> None:
+def test_a_token_cannot_create_a_token_with_more_rights(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     narrow = ApiClient(delta.token(scopes=("tokens:write", "leases:write", "projects:read"), within=lab))
     body = {"name": "ci", "expires_at": soon()}
@@ -267,7 +267,7 @@ def test_a_token_makes_no_token_that_reaches_further(delta: TenantWithOwner) -> 
     assert good.status_code == 201
 
 
-def test_a_service_account_works_with_its_own_token(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_service_account_can_use_and_create_tokens_until_it_is_closed(delta: TenantWithOwner, api: ApiClient) -> None:
     robot = api.send("POST", "service-accounts", {"name": "ci", "role": "member"}).json()
     assert api.send("POST", "service-accounts", {"name": "ci", "role": "member"}).status_code == 409
     body = {"name": "t", "scopes": ["leases:write", "tokens:write"], "expires_at": soon()}
@@ -286,7 +286,7 @@ def test_a_service_account_works_with_its_own_token(delta: TenantWithOwner, api:
     assert machine.send("GET", "users/me").status_code == 401
 
 
-def test_quotas_below_the_root_are_the_tenants_own(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_owners_can_change_quotas_of_subprojects_but_not_of_the_root(delta: TenantWithOwner, api: ApiClient) -> None:
     lab = delta.create_project("lab")
     made = api.send("POST", "quotas", {"project": lab.pk, "kind": "units", "limit": 4000})
     assert made.status_code == 201
@@ -318,7 +318,7 @@ def test_a_quota_may_be_set_below_what_is_in_use(delta: TenantWithOwner, api: Ap
     assert (changed["limit"], changed["used"]) == (1000, 3000)
 
 
-def test_the_tenant_is_renamed_and_moved_by_its_owner(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_only_the_owner_changes_the_tenants_name_and_time_zone(delta: TenantWithOwner, api: ApiClient) -> None:
     address = f"tenants/{delta.tenant.pk}"
     changed = api.send("PATCH", address, {"name": "Delta 2", "time_zone": "Asia/Tokyo"}, If_Match="*")
     assert changed.json()["time_zone"] == "Asia/Tokyo"
@@ -378,7 +378,7 @@ def test_the_audit_log_cannot_be_rewritten(delta: TenantWithOwner) -> None:
                 change()
 
 
-def test_roles_are_described_in_words_and_actions(api: ApiClient) -> None:
+def test_roles_are_listed_with_a_description_and_their_actions(api: ApiClient) -> None:
     roles = {row["role"]: row for row in api.send("GET", "roles").json()["items"]}
     assert "launch" in roles["member"]["in_words"]
     assert "leases.write" not in roles["viewer"]["actions"]

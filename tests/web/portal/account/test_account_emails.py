@@ -19,7 +19,7 @@ BANNED = ("successfully", "please", "oops", "!")
 
 @pytest.fixture
 def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
-    """What would happen once the request's transaction has committed."""
+    """Capture the on-commit callbacks of requests."""
     return django_capture_on_commit_callbacks
 
 
@@ -31,7 +31,7 @@ def test_an_email_template_parses_and_has_no_banned_words(path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_a_lost_password_is_replaced_by_a_link_that_says_what_happens(committed: Committed) -> None:
+def test_a_password_reset_is_emailed_after_the_commit_with_a_single_use_link(committed: Committed) -> None:
     User.objects.create_user("mira@kestrel.example")
     with committed(execute=True):
         Client().post("/account/password/reset/", {"email": "mira@kestrel.example"})
@@ -44,7 +44,7 @@ def test_a_lost_password_is_replaced_by_a_link_that_says_what_happens(committed:
 
 
 @pytest.mark.django_db
-def test_an_address_without_an_account_is_told_so_by_mail_and_not_on_the_page(committed: Committed) -> None:
+def test_a_reset_for_an_unknown_address_is_explained_by_email_only(committed: Committed) -> None:
     with committed(execute=True):
         answers = [
             Client().post("/account/password/reset/", {"email": email}, follow=True).content

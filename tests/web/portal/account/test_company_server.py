@@ -1,4 +1,4 @@
-"""The company's server is called while no transaction is open."""
+"""Sign-in with the company's OpenID Connect server."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Server = Callable[[httpx.Request], httpx.Response]
 
 
 def kestrel(request: httpx.Request) -> httpx.Response:
-    """Answer as a sound OpenID Connect server does."""
+    """Answer as an OpenID Connect server does."""
     address = f"{request.url.scheme}://{request.url.host}"
     if "openid-configuration" in request.url.path:
         ends = ("authorization", "token", "userinfo")
@@ -62,8 +62,8 @@ def answering(server: Server, monkeypatch: pytest.MonkeyPatch) -> ServerRequests
     return seen
 
 
-def come_back(browser: Client) -> Any:
-    """Set out for the company's server, and come back with its code."""
+def sign_in_with_company(browser: Client) -> Any:
+    """Start the sign-in, and return from the company's server with its code."""
     there = browser.post(LOGIN)
     assert there.status_code == 302, there.content
     assert there["Location"].startswith("https://id.example.org/authorization?")
@@ -71,9 +71,9 @@ def come_back(browser: Client) -> Any:
     return browser.get(f"{LOGIN}callback/", {"code": "c0de", "state": state})
 
 
-def test_no_transaction_is_open_while_the_companys_server_is_asked(company_server: ServerRequests) -> None:
+def test_no_transaction_is_open_during_requests_to_the_openid_server(company_server: ServerRequests) -> None:
     browser = Client()
-    assert come_back(browser).status_code == 302
+    assert sign_in_with_company(browser).status_code == 302
     assert [path for path, _ in company_server if "openid-configuration" not in path] == ["/token", "/userinfo"]
     assert len(company_server) >= 3
     assert [path for path, open_ in company_server if open_] == []
@@ -83,9 +83,9 @@ def test_no_transaction_is_open_while_the_companys_server_is_asked(company_serve
 
 
 def test_signing_in_again_opens_the_same_account(company_server: ServerRequests) -> None:
-    come_back(Client())
+    sign_in_with_company(Client())
     browser = Client()
-    come_back(browser)
+    sign_in_with_company(browser)
     assert browser.session["_auth_user_id"] == User.objects.get().pk
 
 
@@ -97,7 +97,7 @@ def test_an_unverified_address_must_be_confirmed_by_email(
     for key, said in says.items():
         monkeypatch.setitem(PERSON, key, said)
     browser = Client()
-    come_back(browser)
+    sign_in_with_company(browser)
     assert "_auth_user_id" not in browser.session
     (letter,) = mailoutbox
     assert letter.to == ["ada@kestrel.example"]
@@ -105,19 +105,19 @@ def test_an_unverified_address_must_be_confirmed_by_email(
     browser.post(urlsplit(link).path)
     assert EmailAddress.objects.get().verified
     again = Client()
-    come_back(again)
+    sign_in_with_company(again)
     assert again.session["_auth_user_id"] == User.objects.get().pk
 
 
 @pytest.mark.parametrize("vouched", [True, False])
-def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
+def test_an_address_of_an_existing_account_does_not_sign_in_to_it(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, vouched: bool
 ) -> None:
     ada = User.objects.create_user("ada@kestrel.example", "a long enough phrase 4711")
     EmailAddress.objects.create(user=ada, email=ada.email, verified=True, primary=True)
     monkeypatch.setitem(PERSON, "email_verified", vouched)
     browser = Client()
-    come_back(browser)
+    sign_in_with_company(browser)
     assert "_auth_user_id" not in browser.session
     assert not SocialAccount.objects.exists()
     assert User.objects.get() == ada
@@ -130,7 +130,7 @@ def test_a_failed_first_sign_in_stores_no_user(company_server: ServerRequests, m
     monkeypatch.setattr(EmailAddress, "save", refuse)
     monkeypatch.setattr(EmailAddress.objects, "bulk_create", refuse)
     with pytest.raises(RuntimeError, match="in the middle"):
-        come_back(Client())
+        sign_in_with_company(Client())
     assert (User.objects.count(), SocialAccount.objects.count()) == (0, 0)
 
 
@@ -149,7 +149,7 @@ def unreachable(request: httpx.Request) -> httpx.Response:
         ),
     ],
 )
-def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
+def test_an_unreachable_or_faulty_openid_server_returns_503_with_the_reason(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, server: Server, why: str
 ) -> None:
     answering(server, monkeypatch)
@@ -158,7 +158,7 @@ def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
     assert why in answer.content.decode()
 
 
-def test_a_code_that_the_server_refuses_signs_nobody_in(
+def test_a_code_refused_by_the_openid_server_does_not_sign_in(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wary(request: httpx.Request) -> httpx.Response:
@@ -168,7 +168,7 @@ def test_a_code_that_the_server_refuses_signs_nobody_in(
 
     answering(wary, monkeypatch)
     browser = Client()
-    answer = come_back(browser)
+    answer = sign_in_with_company(browser)
     assert "Not signed in" in answer.content.decode()
     assert "_auth_user_id" not in browser.session
     assert not User.objects.exists()

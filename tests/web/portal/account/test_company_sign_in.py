@@ -48,7 +48,7 @@ def test_single_sign_on_is_enabled_by_settings_alone(own_database: OwnDatabase) 
 
 
 @pytest.mark.django_db
-def test_without_the_setting_no_company_is_offered_or_answers() -> None:
+def test_without_settings_single_sign_on_is_not_offered_and_its_urls_return_404() -> None:
     assert b"Continue with a passkey" in (page := Client().get("/sign-in/").content)
     assert page.count(b"Continue with") == 1
     for address in ("oidc/company/login/", "login/cancelled/", "signup/"):

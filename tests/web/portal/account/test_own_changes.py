@@ -44,7 +44,7 @@ def recorded_changes(world: TenantWithOwner) -> list[tuple[str, str, str]]:
         return [(event.action, event.actor_id, event.subject_id) for event in events]
 
 
-def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
+def test_a_changed_name_is_audited_once_in_each_tenant_of_the_user(
     delta: TenantWithOwner, browser: AnonymousBrowser
 ) -> None:
     other = tenant_setup.create_tenant_with_owner("Other")
@@ -61,7 +61,7 @@ def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
 
 
 @pytest.mark.deep
-def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
+def test_a_new_password_and_second_factor_are_audited_without_secrets(
     delta: TenantWithOwner, browser: AnonymousBrowser, committed: Committed
 ) -> None:
     new = "another long phrase 4712"
@@ -80,7 +80,7 @@ def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
     assert found[1] not in details
 
 
-def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(
+def test_a_second_factor_is_audited_in_the_transaction_that_stores_it(
     delta: TenantWithOwner, browser: AnonymousBrowser
 ) -> None:
     """Nothing runs after the commit, as after a crash."""

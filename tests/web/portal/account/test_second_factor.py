@@ -1,4 +1,4 @@
-"""With an authenticator app a password alone does not sign in."""
+"""Two-factor authentication with an authenticator app."""
 
 import re
 import time
@@ -42,7 +42,7 @@ def delta() -> TenantWithOwner:
 
 @pytest.fixture
 def secret(delta: TenantWithOwner) -> str:
-    """Set the app up as its owner would, and return what the app keeps."""
+    """Set up the authenticator app, and return its secret."""
     browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"] == "/"
     assert browser.get(f"{SECURITY}totp/activate/")["Location"].startswith("/account/reauthenticate/")
@@ -66,25 +66,25 @@ def wrong(secret: str, at: float) -> str:
     return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
 
 
-def inside(browser: AnonymousBrowser) -> bool:
-    """Tell whether the visitor sees what only somebody signed in does."""
+def is_signed_in(browser: AnonymousBrowser) -> bool:
+    """Return whether the browser is signed in."""
     answer: Any = browser.get("/projects/")
     return bool(answer.status_code == 200)
 
 
 @pytest.mark.deep
-def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
+def test_with_a_second_factor_the_password_alone_does_not_sign_in(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
     browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"].startswith(ASKED)
-    assert not inside(browser)
+    assert not is_signed_in(browser)
     watch[0] += 30
     assert browser.post(ASKED, {"code": wrong(secret, watch[0])}).status_code == 200
     assert browser.post(ASKED, {"code": code(secret, NOON)}).status_code == 200  # half a minute old
-    assert not inside(browser)
+    assert not is_signed_in(browser)
     assert browser.post(ASKED, {"code": code(secret, watch[0])})["Location"] == "/"
-    assert inside(browser)
+    assert is_signed_in(browser)
 
 
 @pytest.mark.deep
@@ -93,27 +93,27 @@ def test_a_totp_code_works_only_once(delta: TenantWithOwner, secret: str, watch:
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": code(secret, watch[0])})
-        assert inside(browser) is lets_in
+        assert is_signed_in(browser) is lets_in
 
 
 @pytest.mark.deep
-def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secret: str) -> None:
+def test_a_recovery_code_replaces_the_totp_code_once(delta: TenantWithOwner, secret: str) -> None:
     spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": spare})
-        assert inside(browser) is lets_in
+        assert is_signed_in(browser) is lets_in
 
 
 @pytest.mark.deep
-def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: TenantWithOwner, secret: str) -> None:
+def test_a_totp_code_without_a_password_is_redirected_to_sign_in(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
-    assert not inside(browser)
+    assert not is_signed_in(browser)
 
 
 @pytest.mark.deep
-def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret: str) -> None:
+def test_the_security_page_offers_totp_passkey_and_recovery_codes(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
     browser.force_login(delta.owner)
@@ -124,7 +124,7 @@ def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret
 
 
 @pytest.mark.deep
-def test_an_operator_works_with_a_second_factor_and_not_without(
+def test_operator_pages_and_api_require_a_second_factor(
     delta: TenantWithOwner, secret: str, watch: list[float], settings: Any
 ) -> None:
     settings.OPERATORS_REQUIRE_MFA = True

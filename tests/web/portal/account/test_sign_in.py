@@ -1,4 +1,4 @@
-"""Sign up, sign in and join; anonymous visitors learn nothing."""
+"""Sign-up, sign-in, invitations and password reset."""
 
 import re
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def reset_rate_limits() -> None:
 
 @pytest.fixture
 def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
-    """What would happen once the request's transaction has committed."""
+    """Capture the on-commit callbacks of requests."""
     return django_capture_on_commit_callbacks
 
 
@@ -51,7 +51,7 @@ def delta() -> TenantWithOwner:
 
 
 def with_password(name: str) -> TenantWithOwner:
-    """Create a tenant whose owner signs in by the one PASSWORD."""
+    """Create a tenant whose owner has the password PASSWORD."""
     made = tenant_setup.create_tenant_with_owner(name)
     made.owner.set_password(PASSWORD)
     made.owner.save()
@@ -64,20 +64,20 @@ def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) 
 
 
 def sign_up(browser: Client, email: str, committed: Committed) -> Any:
-    """Ask for an account; what would be mailed lies in the outbox."""
+    """Request an account; its e-mail is in the outbox."""
     with committed(execute=True):
         return browser.post("/sign-up/", {"email": email, "password1": PASSWORD})
 
 
 def confirm(browser: Client) -> Any:
-    """Open the link of the last letter and press the button."""
+    """Confirm the address by the link of the last e-mail."""
     address = re.search(r"https?://[^/]+(/account/confirm-email/\S+)", mail.outbox[-1].body)
     assert address, mail.outbox[-1].body
     assert browser.get(address[1]).status_code == 200
     return browser.post(address[1])
 
 
-def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> None:
+def test_a_confirmed_new_account_owns_a_new_tenant(committed: Committed) -> None:
     browser = AnonymousBrowser()
     assert sign_up(browser, "Ada@Example.org", committed)["Location"] == "/account/confirm-email/"
     assert browser.get("/projects/")["Location"].startswith("/sign-in/")
@@ -94,7 +94,7 @@ def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> N
         assert Tenant.objects.get().name == "ada"
 
 
-def test_a_tenant_of_ones_own_has_a_name_however_long_the_address(committed: Committed) -> None:
+def test_the_tenant_name_of_a_long_address_is_cut_to_120_characters(committed: Committed) -> None:
     browser = AnonymousBrowser()
     sign_up(browser, f"{'a' * 200}@example.org", committed)
     assert confirm(browser)["Location"] == "/"
@@ -109,7 +109,7 @@ def test_an_address_that_is_too_long_is_refused_and_not_cut(committed: Committed
     assert not User.objects.filter(email__startswith="aaa").exists()
 
 
-def test_making_an_account_tells_nothing_about_an_address(
+def test_sign_up_does_not_reveal_whether_an_address_has_an_account(
     delta: TenantWithOwner, committed: Committed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
@@ -137,14 +137,14 @@ def test_making_an_account_tells_nothing_about_an_address(
     assert delta.owner.check_password(PASSWORD)
 
 
-def test_an_installation_without_a_mail_server_says_where_its_emails_are(settings: Any) -> None:
+def test_without_a_mail_server_the_page_points_to_the_log_of_the_web_process(settings: Any) -> None:
     settings.MAIL_IS_CONFIGURED = False
     assert "log of the web process" in AnonymousBrowser().get("/account/confirm-email/").content.decode()
     settings.MAIL_IS_CONFIGURED = True
     assert "We sent you a link" in AnonymousBrowser().get("/account/confirm-email/").content.decode()
 
 
-def test_an_unproven_address_does_not_come_in_by_its_password(committed: Committed) -> None:
+def test_an_unconfirmed_address_cannot_sign_in_with_its_password(committed: Committed) -> None:
     sign_up(AnonymousBrowser(), "ada@example.org", committed)
     browser = AnonymousBrowser()
     assert sign_in(browser, "ada@example.org")["Location"] == "/account/confirm-email/"
@@ -197,7 +197,7 @@ def test_the_session_changes_its_key_at_sign_in(delta: TenantWithOwner) -> None:
     assert stolen.get("/team/")["Location"].startswith("/sign-in/")
 
 
-def test_signing_out_kills_the_session(delta: TenantWithOwner) -> None:
+def test_signing_out_invalidates_the_session(delta: TenantWithOwner) -> None:
     browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     cookie = browser.cookies["sessionid"].value
@@ -215,7 +215,7 @@ def test_next_never_redirects_to_another_site_after_sign_in(delta: TenantWithOwn
     assert "evil" not in answer["Location"]
 
 
-def test_next_leads_back_to_where_one_was(delta: TenantWithOwner) -> None:
+def test_next_redirects_to_the_requested_page_after_sign_in(delta: TenantWithOwner) -> None:
     assert sign_in(AnonymousBrowser(), delta.owner.email, next="/team/")["Location"] == "/team/"
 
 
@@ -226,14 +226,14 @@ def words(answer: object, *masked: str) -> str:
     return re.sub(r"[A-Za-z0-9]{64}|req_\w+", "", text)
 
 
-def test_a_wrong_password_and_an_unknown_address_look_the_same(delta: TenantWithOwner) -> None:
+def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(delta: TenantWithOwner) -> None:
     known, unknown = delta.owner.email, "nobody@delta.example.org"
     answers = [sign_in(AnonymousBrowser(), email, "wrong") for email in (known, unknown)]
     assert answers[0].status_code == answers[1].status_code
     assert words(answers[0], known) == words(answers[1], unknown)
 
 
-def test_asking_for_a_new_password_tells_nothing(delta: TenantWithOwner) -> None:
+def test_a_password_reset_does_not_reveal_whether_an_address_has_an_account(delta: TenantWithOwner) -> None:
     known, unknown = delta.owner.email, "nobody@delta.example.org"
     answers = [AnonymousBrowser().post("/account/password/reset/", {"email": e}) for e in (known, unknown)]
     assert answers[0].status_code == answers[1].status_code == 302
@@ -262,7 +262,7 @@ def test_password_guessing_across_accounts_is_limited_per_address(delta: TenantW
     assert sign_in(AnonymousBrowser(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
 
 
-def test_an_inactive_person_does_not_come_in(delta: TenantWithOwner) -> None:
+def test_an_inactive_users_session_and_token_are_refused(delta: TenantWithOwner) -> None:
     browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     User.objects.update(is_active=False)

@@ -41,7 +41,7 @@ def words(page: str) -> str:
 
 
 def rows(page: str) -> list[str]:
-    """Return what the rows of the events say."""
+    """Return the texts of the event rows."""
     [body] = re.findall(r"<tbody>(.*)</tbody>", page, re.DOTALL) or [""]
     return [words(row) for row in body.split("<tr>")[1:]]
 
@@ -128,7 +128,7 @@ def test_amounts_times_and_previous_values_are_formatted(delta: TenantWithOwner,
     assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in text
 
 
-def test_rates_and_agreed_prices_are_told_in_percent_and_money(delta: TenantWithOwner, owner: Browser) -> None:
+def test_tax_rates_are_formatted_in_percent_and_prices_in_money(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "tax.publish", before=1900, after=2300, since="2026-01-01")
     note(delta, "price.agree", currency="EUR", before=2 * 10**9, after=15 * 10**8)
     note(delta, "price.end", currency="EUR", price=10**9)
@@ -138,7 +138,7 @@ def test_rates_and_agreed_prices_are_told_in_percent_and_money(delta: TenantWith
         assert told in text
 
 
-def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(
+def test_a_day_filter_uses_the_tenants_time_zone_on_the_page_and_in_the_api_call(
     delta: TenantWithOwner, owner: Browser
 ) -> None:
     with rls.tenant_scope(delta.tenant.pk):
@@ -174,12 +174,12 @@ def test_the_page_and_its_csv_show_actor_action_and_old_value(delta: TenantWithO
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-def test_an_extreme_day_shows_an_empty_log(owner: Browser, day: str) -> None:
+def test_the_first_and_last_possible_day_do_not_fail(owner: Browser, day: str) -> None:
     assert owner.get(f"/audit/?day={day}").status_code == 200
     assert owner.get(f"/audit.csv?day={day}").status_code == 200
 
 
-def test_filters_offer_who_and_what_there_is_and_keep_each_other(delta: TenantWithOwner, owner: Browser) -> None:
+def test_filters_can_be_combined_and_removed_one_by_one(delta: TenantWithOwner, owner: Browser) -> None:
     lead = delta.user_with_role(Role.ADMIN)
     note(
         delta,
@@ -203,7 +203,7 @@ def test_filters_offer_who_and_what_there_is_and_keep_each_other(delta: TenantWi
     assert f'href="?action=x.one&amp;day={today}"' in page
 
 
-def test_automatic_and_operator_actors_are_labelled_as_such(delta: TenantWithOwner, owner: Browser) -> None:
+def test_actors_are_labelled_as_automatic_or_operator(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "x.sweep", actor=BILLING)
     note(delta, "x.staff", actor=Actor("staff", "usr_1", "ada@operator.example"))
     page = owner.get("/audit/").content.decode()
@@ -213,7 +213,7 @@ def test_automatic_and_operator_actors_are_labelled_as_such(delta: TenantWithOwn
     assert 'href="?actor="' not in page
 
 
-def test_the_page_asks_as_often_however_many_rows_names_and_actors_there_are(
+def test_the_number_of_queries_is_the_same_with_many_rows_names_and_actors(
     delta: TenantWithOwner, owner: Browser
 ) -> None:
     counts: list[int] = []
@@ -239,7 +239,7 @@ def test_the_page_asks_as_often_however_many_rows_names_and_actors_there_are(
     assert len(set(counts)) == 1, counts
 
 
-def test_the_filters_are_found_among_the_latest_events_only(
+def test_filters_offer_only_actions_of_recent_events(
     delta: TenantWithOwner, owner: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note(delta, "x.old")

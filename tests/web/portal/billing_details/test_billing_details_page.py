@@ -123,7 +123,7 @@ def test_an_admin_reads_the_details_and_does_not_change_them(kestrel: TenantCont
     assert admin.post("/billing-details/", {**FORM, "seen": "0"}).status_code == 403
 
 
-def test_the_same_over_the_api_needs_the_version_that_was_read(kestrel: TenantContext) -> None:
+def test_saving_billing_details_over_the_api_requires_the_current_etag(kestrel: TenantContext) -> None:
     api = ApiClient(kestrel.token(Role.OWNER))
     first = api.get("/api/v1/billing-details")
     assert first.json()["customer"]["name"] == "Kestrel"
@@ -148,7 +148,7 @@ def test_saving_unchanged_billing_details_changes_nothing(kestrel: TenantContext
         assert AuditEvent.objects.filter(action="billing.details").count() == 1
 
 
-def test_an_invoice_shows_its_tax_and_who_is_who(kestrel: TenantContext, payer: Client) -> None:
+def test_an_invoice_shows_its_tax_customer_and_supplier(kestrel: TenantContext, payer: Client) -> None:
     set_tax_rate("DE", 19)
     invoice = october(kestrel)
     shown = page_words(payer.get(f"/invoices/{invoice.pk}/"))
@@ -173,7 +173,7 @@ def test_an_untaxed_invoice_shows_the_reason(kestrel: TenantContext, payer: Clie
     assert "Not subject to VAT here" in shown
 
 
-def test_a_draft_whose_rate_nobody_knows_says_so(kestrel: TenantContext, payer: Client) -> None:
+def test_a_draft_without_a_tax_rate_shows_that_vat_is_not_determined(kestrel: TenantContext, payer: Client) -> None:
     charge_amounts(kestrel.project, 200)
     lease_rating.rate_all_leases(now=NOW)
     drafts.refresh_drafts(kestrel.tenant, now=NOW)
@@ -184,7 +184,7 @@ def test_a_draft_whose_rate_nobody_knows_says_so(kestrel: TenantContext, payer: 
     assert found["taxes"][0]["per_cent"] is None
 
 
-def test_operators_add_rates_and_read_where_one_is_missing(operator: Client) -> None:
+def test_operators_add_tax_rates_and_see_how_many_are_missing(operator: Client) -> None:
     shown = page_words(operator.get("/ops/tax-rates/"))
     assert "No current standard rate for 27 countries." in shown
     form = {"jurisdiction": "DE", "category": "standard", "rate": "19", "since": "2026-01-01"}
@@ -220,7 +220,7 @@ def test_an_invalid_tax_rate_shows_its_error(operator: Client, change: dict[str,
     assert not TaxRate.objects.exists()
 
 
-def test_without_a_supplier_the_pages_say_that_no_tax_is_charged(
+def test_without_a_supplier_the_pages_show_that_no_tax_is_charged(
     operator: Client, kestrel: TenantContext, payer: Client, settings: Any
 ) -> None:
     settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}
@@ -233,7 +233,7 @@ def test_a_supplier_outside_of_the_union_needs_one_rate(operator: Client, settin
     assert "No current standard rate for 1 country." in page_words(operator.get("/ops/tax-rates/"))
 
 
-def test_rates_over_the_api_stand_once(operator: Client) -> None:
+def test_a_repeated_tax_rate_over_the_api_is_stored_once(operator: Client) -> None:
     body = {"jurisdiction": "DE", "per_cent": "7.7", "category": "reduced", "since": "2026-01-01"}
 
     def send(**changed: str) -> Any:
@@ -250,7 +250,7 @@ def test_rates_over_the_api_stand_once(operator: Client) -> None:
     assert len(operator.get("/api/v1/ops/tax-rates?jurisdiction=DE").json()["items"]) == 1
 
 
-def test_an_offering_is_put_into_a_category_over_the_api(operator: Client) -> None:
+def test_the_tax_category_of_an_offering_is_set_over_the_api_and_audited(operator: Client) -> None:
     offering = create_priced_offering()
     address = f"/api/v1/ops/offerings/{offering.pk}/tax-category"
     found = operator.put(address, json.dumps({"category": "reduced"}), content_type="application/json")
@@ -269,7 +269,7 @@ def test_invalid_supplier_settings_prevent_the_start(settings: Any, change: dict
         apps.get_app_config("billing").ready()
 
 
-def test_the_rate_of_a_day_is_the_one_that_holds_then() -> None:
+def test_the_tax_rate_of_a_day_is_the_rate_valid_on_that_day() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 16, since=date(2026, 11, 2))
     at_home = tax_determination.TaxStatus(tax_determination.tax.TaxTreatment.DOMESTIC, "DE")

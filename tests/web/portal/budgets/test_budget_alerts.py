@@ -84,7 +84,9 @@ def test_an_invalid_alert_threshold_shows_a_field_error_and_keeps_the_input(
 
 
 @pytest.mark.deep
-def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: TenantContext, sim: Simulation) -> None:
+def test_home_and_budgets_pages_show_forecasts_exhausted_budgets_and_stops(
+    kestrel: TenantContext, sim: Simulation
+) -> None:
     child = kestrel.create_project("docking")
     client, below = visitor(kestrel), visitor(kestrel, Role.MEMBER, child)
     budget = create_budget(
@@ -115,7 +117,7 @@ def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: Tenan
     assert "100 % of €1.00; the budget was changed since" in shown
 
 
-def test_a_soft_budget_that_is_used_up_says_that_it_only_tells(kestrel: TenantContext, sim: Simulation) -> None:
+def test_an_exhausted_soft_budget_shows_that_it_only_notifies(kestrel: TenantContext, sim: Simulation) -> None:
     client = visitor(kestrel)
     create_budget(kestrel, 50, sim, terms=BudgetTerms(stop_new_at=None, stop_idle_at=90, forecast_thresholds=()))
     sim.create_lease(kestrel, offering())
@@ -129,7 +131,7 @@ def test_a_soft_budget_that_is_used_up_says_that_it_only_tells(kestrel: TenantCo
     assert "Kestrel: idle leases end from" in shown
 
 
-def test_a_hard_one_that_is_used_up_says_that_nothing_begins(kestrel: TenantContext, sim: Simulation) -> None:
+def test_an_exhausted_hard_budget_shows_that_new_leases_are_blocked(kestrel: TenantContext, sim: Simulation) -> None:
     create_budget(kestrel, 100, sim, terms=BudgetTerms(forecast_thresholds=()))
     sim.create_lease(kestrel, offering())
     sim.run(3599)
@@ -138,7 +140,7 @@ def test_a_hard_one_that_is_used_up_says_that_nothing_begins(kestrel: TenantCont
     assert "for this month. Running leases continue; leases that would exceed the budget are blocked." in shown
 
 
-def test_what_a_budget_ended_is_among_the_events(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_lease_ended_by_a_budget_is_listed_among_the_events(kestrel: TenantContext, sim: Simulation) -> None:
     create_budget(kestrel, 500, sim, terms=BudgetTerms(stop_all_at=10, grace_minutes=0))
     sim.create_lease(kestrel, offering(), name="fold")
     sim.run(2000)
@@ -146,7 +148,7 @@ def test_what_a_budget_ended_is_among_the_events(kestrel: TenantContext, sim: Si
     assert "fold ended: the budget of Kestrel ended all leases" in page_words(visitor(kestrel).get("/"))
 
 
-def test_over_the_api_terms_alerts_and_stops(kestrel: TenantContext, sim: Simulation) -> None:
+def test_the_api_sets_budget_terms_and_lists_alerts_and_stops(kestrel: TenantContext, sim: Simulation) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     terms = {"thresholds": [80, 50, 50], "stop_new_at": None, "stop_all_at": 50, "grace_minutes": 20}
     made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **terms})

@@ -81,7 +81,7 @@ def test_an_invalid_amount_shows_a_field_error_and_keeps_the_input(
         assert not Budget.objects.exists()
 
 
-def test_a_ceiling_is_set_from_above(kestrel: TenantContext) -> None:
+def test_a_project_admin_sets_budgets_of_subprojects_only(kestrel: TenantContext) -> None:
     child = kestrel.create_project("docking")
     grandchild = kestrel.create_project("redocking", child)
     with simulate() as sim:
@@ -98,7 +98,7 @@ def test_a_ceiling_is_set_from_above(kestrel: TenantContext) -> None:
         assert visitor(kestrel).post("/budgets/bud_none/remove/").status_code == 404
 
 
-def test_over_the_api_a_budget_is_set_read_changed_and_removed(kestrel: TenantContext) -> None:
+def test_the_api_creates_reads_changes_and_deletes_a_budget(kestrel: TenantContext) -> None:
     with simulate() as sim:
         api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
         made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "5"})
@@ -145,7 +145,7 @@ def test_the_api_refuses_a_lease_beyond_its_budget_with_a_fix(kestrel: TenantCon
         assert answer.json()["fix"]["href"] == "/api/v1/budgets"
 
 
-def test_integrity_checks_say_that_what_runs_is_held_and_what_was_held_was_charged(kestrel: TenantContext) -> None:
+def test_integrity_checks_report_budgets_that_differ_from_holds_and_missing_holds(kestrel: TenantContext) -> None:
     def red() -> list[str]:
         with staff_scope():
             return [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds]
@@ -181,7 +181,7 @@ def test_the_launch_page_shows_the_remaining_budget_and_refusals(kestrel: Tenant
         assert not HoldPart.objects.exists()
 
 
-def test_the_top_bar_says_what_of_its_budget_is_spent(kestrel: TenantContext) -> None:
+def test_the_top_bar_shows_spend_and_budget_of_the_month(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel)
         assert "Spent in November €0.00 Running" in page_words(client.get("/team/"))

@@ -40,12 +40,14 @@ def _now() -> Iterator[None]:
 
 
 def agreed(kestrel: TenantContext, offering: Offering, *, units: int = 2, **more: Any) -> Commitment:
-    """Commit from the second of November on, at half of the list's price."""
+    """Create a commitment from 2 November at half the list price."""
     about = {"units": units, "nano_per_hour": EURO // 2, "since": START, "until": None} | more
     return commitments.create_commitment(kestrel.tenant, offering, **about, actor=OPERATOR, now=START)
 
 
-def test_the_page_tells_what_is_used_so_far_and_what_is_owed_unused(kestrel: TenantContext, payer: Client) -> None:
+def test_the_page_shows_used_and_unused_hours_and_the_charge_for_unused_ones(
+    kestrel: TenantContext, payer: Client
+) -> None:
     assert "No active commitments" in page_words(payer.get("/commitments/"))
     offering = create_priced_offering(EURO)
     agreed(kestrel, offering)
@@ -59,7 +61,7 @@ def test_the_page_tells_what_is_used_so_far_and_what_is_owed_unused(kestrel: Ten
     assert f"Unused, charged €{(committed - 24) / 2:.2f} {committed - 24}.0 h, before VAT" in page
 
 
-def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, payer: Client) -> None:
+def test_ended_and_scheduled_commitments_have_no_chart(kestrel: TenantContext, payer: Client) -> None:
     over, ahead = create_priced_offering(EURO), create_priced_offering(EURO)
     agreed(kestrel, over, until=START + timedelta(days=1))
     agreed(kestrel, ahead, since=CLOSES)
@@ -69,7 +71,7 @@ def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, 
     assert ("ended" in shown, "scheduled" in shown) == (True, True)
 
 
-def test_the_same_over_the_api(kestrel: TenantContext) -> None:
+def test_the_api_shows_commitments_with_their_usage_of_the_month(kestrel: TenantContext) -> None:
     api, offering = ApiClient(kestrel.token(Role.BILLING)), create_priced_offering(EURO)
     made = agreed(kestrel, offering)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR, quantity=3)
@@ -103,7 +105,7 @@ def test_coverage_is_shown_only_for_months_of_the_commitment(kestrel: TenantCont
     assert (found.committed, len(found.days)) == (2 * DAY, 1)
 
 
-def test_operators_agree_on_one_and_end_it(kestrel: TenantContext, operator: Client) -> None:
+def test_operators_create_and_end_a_commitment_on_the_page(kestrel: TenantContext, operator: Client) -> None:
     offering = create_priced_offering(EURO)
     create_priced_offering(EURO, price_class="spot")
     form = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": "8", "price": "1.99"}
@@ -133,7 +135,7 @@ def test_operators_agree_on_one_and_end_it(kestrel: TenantContext, operator: Cli
         assert AuditEvent.objects.filter(action="commitment.end", subject_id=made.pk).count() == 1
 
 
-def test_operators_do_the_same_over_the_api(kestrel: TenantContext, operator: Client) -> None:
+def test_operators_create_and_end_a_commitment_over_the_api(kestrel: TenantContext, operator: Client) -> None:
     offering = create_priced_offering(EURO)
     wanted = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": 2, "price": "1.99"}
     made = put(operator, "commitments", wanted)

@@ -145,11 +145,11 @@ def test_a_draft_has_no_credit_form(operator: Client, kestrel: TenantContext) ->
     assert "This invoice is draft." in page_words(ask(operator, unfinished, reason=WHY, **{"line-1": "0.01"}), 409)
 
 
-def test_an_invoice_that_is_not_there_is_missing(operator: Client) -> None:
+def test_an_unknown_invoice_returns_404(operator: Client) -> None:
     assert operator.get("/ops/invoices/inv_none/").status_code == 404
 
 
-def test_operators_read_the_invoices_of_all_tenants_and_those_of_one_state(
+def test_operators_list_the_invoices_of_all_tenants_filtered_by_state(
     operator: Client, kestrel: TenantContext, october: Invoice
 ) -> None:
     shown = page_words(operator.get("/ops/invoices/"))
@@ -161,7 +161,7 @@ def test_operators_read_the_invoices_of_all_tenants_and_those_of_one_state(
     assert "2026-10-0001" in page_words(operator.get("/ops/invoices/?state=unheard-of"))
 
 
-def test_the_ledger_leads_to_the_invoice_that_it_tells_of(operator: Client, october: Invoice) -> None:
+def test_the_ledger_page_links_to_the_invoice(operator: Client, october: Invoice) -> None:
     shown = operator.get(f"/ops/ledger/?invoice={october.pk}").content.decode()
     assert f'href="/ops/invoices/{october.pk}/"' in shown
 
@@ -180,7 +180,7 @@ def test_a_tenant_sees_the_credited_amount_and_the_amount_due(payer: Client, oct
     assert "Paid: no amount due after credit notes." in shown
 
 
-def test_a_tenant_sees_its_balance_and_the_draws_from_it(payer: Client, october: Invoice) -> None:
+def test_a_tenant_sees_its_balance_and_the_amounts_drawn_from_it(payer: Client, october: Invoice) -> None:
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
     assert "€1.50 is on your balance" in page_words(payer.get("/invoices/"))
@@ -205,7 +205,7 @@ def test_an_invoice_settled_by_balance_and_credit_notes_names_both(payer: Client
     assert "after balance and credit notes." in shown
 
 
-def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: TenantContext, october: Invoice) -> None:
+def test_the_api_shows_a_tenant_its_credit_notes_and_the_amount_due(kestrel: TenantContext, october: Invoice) -> None:
     note = issue_note(october, {1: 50, 2: 5})
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     body = api.send("GET", f"invoices/{october.pk}").json()
@@ -235,9 +235,7 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: TenantCo
     }
 
 
-def test_over_the_api_a_tenant_reads_what_is_due_and_what_is_on_its_balance(
-    kestrel: TenantContext, october: Invoice
-) -> None:
+def test_the_api_shows_a_tenant_the_amount_due_and_its_balance(kestrel: TenantContext, october: Invoice) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     due = {"amount": "3.050000", "currency": "EUR"}
     assert api.send("GET", "balance").json() == {"owed": [due], "balance": due | {"amount": "0.000000"}}
@@ -246,7 +244,7 @@ def test_over_the_api_a_tenant_reads_what_is_due_and_what_is_on_its_balance(
     assert api.send("GET", "balance").json() == {"owed": [], "balance": due | {"amount": "1.500000"}}
 
 
-def test_the_file_of_invoices_says_what_was_settled_and_what_is_due(payer: Client, october: Invoice) -> None:
+def test_the_invoices_csv_has_settled_and_due_amounts(payer: Client, october: Invoice) -> None:
     issue_note(october, {1: 50})
     heads, row = payer.get("/invoices/?format=csv").content.decode().splitlines()
     values = dict(zip(heads.split(","), row.split(","), strict=True))
@@ -260,7 +258,7 @@ def test_events_state_the_status_and_amount_of_an_invoice(payer: Client, october
     assert "Invoice 2026-10-0001 is paid, €3.05" in page_words(payer.get("/"))
 
 
-def test_over_the_api_operators_read_those_of_all_tenants(operator: Client, october: Invoice) -> None:
+def test_the_api_shows_operators_invoices_and_credit_notes_of_all_tenants(operator: Client, october: Invoice) -> None:
     note = issue_note(october, {1: 50})
     (found,) = operator.get(f"/api/v1/ops/invoices?tenant={october.tenant_id}").json()["items"]
     assert (found["id"], found["tenant"]["name"]) == (october.pk, "Kestrel")
@@ -277,7 +275,7 @@ def test_an_integrity_check_fails_when_the_amount_due_differs_from_the_ledger(oc
 
     issue_note(october, {1: 50})
     process_payment(request_payment(october))
-    with clock.frozen_at(books_now()):
+    with clock.frozen_at(database_now()):
         assert red() == []
         with transaction.atomic():
             with tenant_scope(october.tenant_id):
@@ -293,8 +291,8 @@ def test_an_integrity_check_fails_when_the_amount_due_differs_from_the_ledger(oc
         assert red() == ["receivables match", "invoices posted"]
 
 
-def books_now() -> Any:
-    """Return the moment by which the books were written: PostgreSQL's own."""
+def database_now() -> Any:
+    """Return the current time of PostgreSQL."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         return cursor.fetchone()[0]

@@ -42,7 +42,7 @@ def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> A
     return answer.json()
 
 
-def test_a_payer_redeems_a_code_on_the_page_and_reads_what_it_gives(kestrel: TenantContext, payer: Client) -> None:
+def test_a_payer_redeems_a_code_on_the_page_and_sees_the_discount(kestrel: TenantContext, payer: Client) -> None:
     campaigns.create_campaign(
         "AUTUMN-26",
         DiscountTerms("Autumn", minor=5000, currency="EUR"),
@@ -64,14 +64,14 @@ def test_a_payer_redeems_a_code_on_the_page_and_reads_what_it_gives(kestrel: Ten
         assert Discount.objects.count() == 1
 
 
-def test_a_viewer_of_money_may_not_redeem(kestrel: TenantContext) -> None:
+def test_an_admin_cannot_redeem_codes(kestrel: TenantContext) -> None:
     client = Client()
     client.force_login(kestrel.create_member(Role.ADMIN))
     assert "can redeem codes" in page_words(client.get("/discounts/"))
     assert client.post("/discounts/", {"code": "AUTUMN-26"}).status_code == 403
 
 
-def test_the_same_over_the_api(kestrel: TenantContext) -> None:
+def test_a_code_is_redeemed_over_the_api_once_and_audited(kestrel: TenantContext) -> None:
     api = ApiClient(kestrel.token(Role.BILLING))
     campaigns.create_campaign(
         "AUTUMN-26", DiscountTerms("Autumn", percent_bp=1250), RedemptionLimits(), actor=OPERATOR, now=NOW
@@ -97,7 +97,7 @@ def test_the_same_over_the_api(kestrel: TenantContext) -> None:
 
 
 @pytest.mark.deep
-def test_an_invoice_shows_what_was_taken_off_and_added(kestrel: TenantContext, payer: Client) -> None:
+def test_an_invoice_shows_its_discount_and_minimum_spend(kestrel: TenantContext, payer: Client) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(kestrel.tenant, percent_bp=1000)
     minimums.create_minimum(kestrel.tenant, minor=50_000, since=NOW, until=None, actor=OPERATOR, now=NOW)
@@ -128,7 +128,9 @@ def test_an_invoice_shows_what_was_taken_off_and_added(kestrel: TenantContext, p
         assert (least["price"], least["recomputed_equal"]) == (None, True)
 
 
-def test_operators_add_and_end_everything_on_one_page(kestrel: TenantContext, operator: Client) -> None:
+def test_operators_create_and_end_campaigns_discounts_and_minimums_on_the_page(
+    kestrel: TenantContext, operator: Client
+) -> None:
     path, tenant = "/ops/discounts/", kestrel.tenant
     code = {
         "what": "campaign",
@@ -193,7 +195,9 @@ def test_invalid_discount_terms_show_an_error_on_the_page(operator: Client, type
     assert not Campaign.objects.exists()
 
 
-def test_operators_do_the_same_over_the_api(kestrel: TenantContext, operator: Client) -> None:
+def test_operators_create_and_end_campaigns_discounts_and_minimums_over_the_api(
+    kestrel: TenantContext, operator: Client
+) -> None:
     made = put(operator, "campaigns", {"code": "autumn-26", "name": "Autumn", "amount": "5.00", "currency": "EUR"})
     assert (made["code"], made["amount"]["amount"], made["redeemed"]) == ("AUTUMN-26", "5.000000", 0)
     assert put(operator, f"campaigns/{made['id']}/end", {"at": None})["until"] is not None
@@ -212,7 +216,7 @@ def test_operators_do_the_same_over_the_api(kestrel: TenantContext, operator: Cl
         assert tenant_discounts.get_discount(given["id"]).percent_bp == 700
 
 
-def test_spend_says_what_the_terms_of_the_month_come_to(payer: Client, kestrel: TenantContext) -> None:
+def test_the_spend_page_shows_the_adjustments_of_the_month(payer: Client, kestrel: TenantContext) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(kestrel.tenant, percent_bp=1000)
     create_draft(kestrel.tenant)
@@ -221,7 +225,7 @@ def test_spend_says_what_the_terms_of_the_month_come_to(payer: Client, kestrel: 
     assert "added by adjustments for the month" in page_words(payer.get("/spend/"))
 
 
-def test_a_line_that_was_corrected_is_not_rounded_by_its_hours(kestrel: TenantContext) -> None:
+def test_the_rule_text_of_a_corrected_line_has_no_rounding_step(kestrel: TenantContext) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(EURO), START, 10 * HOUR)
     draft = create_draft(kestrel.tenant)
     with tenant_scope(kestrel.tenant.pk):
@@ -231,7 +235,7 @@ def test_a_line_that_was_corrected_is_not_rounded_by_its_hours(kestrel: TenantCo
     assert _rule_text(replace(explained, corrected=(less,))).endswith("= 10.000000 €")
 
 
-def test_a_line_of_a_kind_of_a_newer_release_is_shown_and_told(payer: Client, kestrel: TenantContext) -> None:
+def test_an_invoice_line_of_an_unknown_kind_breaks_no_page_api_or_export(payer: Client, kestrel: TenantContext) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(EURO), START, HOUR)
     draft = create_draft(kestrel.tenant)
     with tenant_scope(kestrel.tenant.pk):
@@ -250,7 +254,7 @@ def test_a_line_of_a_kind_of_a_newer_release_is_shown_and_told(payer: Client, ke
     assert "energy" in page_words(payer.get(f"/invoices/{draft.pk}/"))
 
 
-def test_a_form_that_is_refused_keeps_what_was_typed_and_the_others_stay_empty(
+def test_a_refused_form_keeps_its_input_and_the_other_forms_stay_empty(
     kestrel: TenantContext, operator: Client
 ) -> None:
     typed = {"what": "minimum", "tenant": kestrel.tenant.pk, "amount": "1.234", "since": "2026-12-01T00:00"}
@@ -270,7 +274,7 @@ def test_a_form_that_is_refused_keeps_what_was_typed_and_the_others_stay_empty(
     assert (page.count('value="101"'), page.count('value="spot" selected')) == (1, 1)
 
 
-def test_a_minimum_that_ends_later_can_be_ended_sooner_and_one_to_come_not_yet(
+def test_a_running_minimum_can_be_ended_early_but_a_scheduled_one_cannot(
     kestrel: TenantContext, operator: Client
 ) -> None:
     until = NOW + timedelta(days=90)

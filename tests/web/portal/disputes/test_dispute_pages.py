@@ -48,7 +48,7 @@ def october(kestrel: TenantContext) -> Invoice:
 
 @pytest.fixture
 def admin(kestrel: TenantContext) -> Client:
-    """Who may read invoices and pay none."""
+    """Return the browser of an admin, who can read but not pay invoices."""
     client = Client()
     client.force_login(kestrel.create_member(Role.ADMIN))
     return client
@@ -63,7 +63,7 @@ def opened(invoice: Invoice) -> Dispute:
     return dispute_requests.dispute_lines(invoice, lines={1: None}, reason=WHY, actor=MIRA, now=NOW)[0]
 
 
-def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invoice) -> None:
+def test_a_charge_is_disputed_and_withdrawn_on_the_invoice_page(payer: Client, october: Invoice) -> None:
     page = f"/invoices/{october.pk}/"
     before = page_words(payer.get(f"{page}?line=1"))
     assert "lines can be disputed until 15 Nov 2026" in before
@@ -104,7 +104,7 @@ def test_an_invalid_dispute_shows_its_error_and_is_not_stored(
         assert not Dispute.objects.exists()
 
 
-def test_a_reader_sees_the_dispute_and_who_may_act_on_it(admin: Client, october: Invoice) -> None:
+def test_an_admin_sees_a_dispute_but_cannot_open_or_withdraw_one(admin: Client, october: Invoice) -> None:
     found = opened(october)
     page = f"/invoices/{october.pk}/"
     shown = page_words(admin.get(f"{page}?line=2"))
@@ -115,7 +115,7 @@ def test_a_reader_sees_the_dispute_and_who_may_act_on_it(admin: Client, october:
     assert admin.post(f"/disputes/{found.pk}/withdraw/").status_code == 403
 
 
-def test_after_the_window_the_page_says_so(payer: Client, october: Invoice) -> None:
+def test_after_the_dispute_period_the_page_states_that_it_has_ended(payer: Client, october: Invoice) -> None:
     with clock.frozen_at(AFTER):
         payer.logout()
         payer.force_login(User.objects.get(pk=payer_of(october)))
@@ -173,9 +173,7 @@ def test_the_invoice_page_states_what_happens_to_a_disputed_amount(payer: Client
     assert "€2.00 was added to your balance." in page_words(payer.get(page))
 
 
-def test_a_card_that_was_declined_is_not_asked_again_while_a_line_is_in_question(
-    payer: Client, october: Invoice
-) -> None:
+def test_a_declined_payment_is_not_retried_while_a_line_is_disputed(payer: Client, october: Invoice) -> None:
     fail_next_charges(october, GatewayFault.DECLINED)
     process_payment(request_payment(october))
     opened(october)
@@ -205,11 +203,13 @@ def test_the_page_shows_only_the_latest_closed_disputes(
     assert "Older disputes are not shown" in shown
 
 
-def test_another_tenants_dispute_is_not_there(payer: Client, october: Invoice) -> None:
+def test_withdrawing_an_unknown_dispute_returns_404(payer: Client, october: Invoice) -> None:
     assert payer.post("/disputes/dsp_none/withdraw/").status_code == 404
 
 
-def test_operators_see_what_waits_and_accept_a_part(operator: Client, payer: Client, october: Invoice) -> None:
+def test_operators_see_open_disputes_and_accept_a_part_of_the_amount(
+    operator: Client, payer: Client, october: Invoice
+) -> None:
     assert "No open disputes" in page_words(operator.get("/ops/disputes/"))
     found = opened(october)
     assert f"Line 1 of {october} Kestrel" in page_words(operator.get("/ops/disputes/"))
@@ -234,7 +234,7 @@ def test_operators_see_what_waits_and_accept_a_part(operator: Client, payer: Cli
     assert "Response: an hour of it" in page_words(payer.get(f"/invoices/{october.pk}/"))
 
 
-def test_operators_decline_with_a_reason(operator: Client, october: Invoice) -> None:
+def test_operators_decline_a_dispute_with_a_reason(operator: Client, october: Invoice) -> None:
     page = f"/ops/disputes/{opened(october).pk}/"
     assert "A reason must have 1 to 500" in page_words(operator.post(page, {"verb": "decline", "answer": ""}), 400)
     assert operator.post(page, {"verb": "decline", "answer": "it ran all night"}).status_code == 302
@@ -243,7 +243,9 @@ def test_operators_decline_with_a_reason(operator: Client, october: Invoice) -> 
     assert operator.get("/ops/disputes/dsp_none/").status_code == 404
 
 
-def test_the_api_tells_the_same(kestrel: TenantContext, operator: Client, october: Invoice) -> None:
+def test_the_api_opens_withdraws_and_accepts_disputes(
+    kestrel: TenantContext, operator: Client, october: Invoice
+) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     values = {"invoice": october.pk, "lines": [{"n": 1, "amount": "0.50"}, {"n": 2}], "reason": WHY}
     made = api.send("POST", "/api/v1/disputes", values)
@@ -272,7 +274,7 @@ def test_the_api_tells_the_same(kestrel: TenantContext, operator: Client, octobe
     assert api.get(f"/api/v1/invoices/{october.pk}").json()["disputable_until"] == "2026-11-16T00:00:00Z"
 
 
-def test_the_api_declines(operator: Client, october: Invoice) -> None:
+def test_the_api_declines_a_dispute_with_a_reason(operator: Client, october: Invoice) -> None:
     where = f"/api/v1/ops/disputes/{opened(october).pk}"
     assert operator.put(where, {"status": "declined"}, content_type="application/json").status_code == 400
     done = operator.put(where, {"status": "declined", "answer": "it ran"}, content_type="application/json")

@@ -43,7 +43,7 @@ def pdf(answer: Any, name: str) -> bytes:
     return bytes(answer.content)
 
 
-def test_everybody_who_may_have_an_invoice_gets_the_same_bytes(
+def test_tenants_and_operators_download_the_same_invoice_pdf(
     kestrel: TenantContext, payer: Client, operator: Client, october: Invoice
 ) -> None:
     name = "invoice-2026-10-0001.pdf"
@@ -54,7 +54,7 @@ def test_everybody_who_may_have_an_invoice_gets_the_same_bytes(
     assert pdf(operator.get(f"/api/v1/ops/invoices/{october.pk}/pdf"), name) == seen
 
 
-def test_everybody_who_may_have_a_credit_note_gets_the_same_bytes(
+def test_tenants_and_operators_download_the_same_credit_note_pdf(
     kestrel: TenantContext, payer: Client, operator: Client, october: Invoice
 ) -> None:
     note, name = issue_note(october, {1: 50}), "credit-note-CN-2026-11-0001.pdf"
@@ -76,7 +76,7 @@ def test_an_unchanged_pdf_is_answered_as_not_modified(kestrel: TenantContext, pa
     assert api.get(path, headers={"Accept": "application/pdf"}).status_code == 200
 
 
-def test_pages_lead_to_documents_and_what_is_not_there_is_said(
+def test_pages_link_to_documents_and_unknown_documents_return_404(
     payer: Client, operator: Client, october: Invoice
 ) -> None:
     note = issue_note(october, {1: 50})

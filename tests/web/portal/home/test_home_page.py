@@ -1,4 +1,4 @@
-"""The home page shows what runs, what waits and what it costs."""
+"""Home page: leases, queue, costs and first steps."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,14 +16,14 @@ from tests.web.portal.signed_in_user import EURO, PortalSession
 pytestmark = pytest.mark.django_db
 
 
-def test_a_new_tenant_is_shown_what_to_do_first(portal: PortalSession) -> None:
+def test_a_new_tenant_is_offered_to_launch_its_first_lease(portal: PortalSession) -> None:
     page = portal.read("/")
     assert "No leases yet" in page
     assert "Launch your first lease" in page
     assert "No leases are running in Kestrel; nothing is charged." in page
 
 
-def test_one_button_of_a_page_stands_out_also_where_nothing_runs_yet(portal: PortalSession) -> None:
+def test_a_page_has_at_most_one_primary_button(portal: PortalSession) -> None:
     for address in ("/", "/leases/", "/queue/"):
         assert portal.get(address).content.decode().count('class="button button-primary"') <= 1, address
     lease = portal.sim.create_lease(portal.owner, offering())
@@ -58,7 +58,7 @@ def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> 
     assert "Waits for one free H100 whole GPU" in page
 
 
-def test_what_could_start_now_instead_is_offered_with_its_price(portal: PortalSession) -> None:
+def test_a_queued_lease_is_offered_an_alternative_that_can_start_now_with_its_price(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=7)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     waiting = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
@@ -71,14 +71,14 @@ def test_what_could_start_now_instead_is_offered_with_its_price(portal: PortalSe
     )
 
 
-def test_nothing_is_offered_instead_when_everything_is_full(portal: PortalSession) -> None:
+def test_a_queued_lease_on_a_full_fleet_is_offered_no_alternative(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     portal.sim.run(1)
     assert "Start now" not in portal.read("/")
 
 
-def test_mine_and_the_projects_leases_are_told_apart(portal: PortalSession) -> None:
+def test_leases_are_filtered_by_mine_and_project(portal: PortalSession) -> None:
     other = portal.sign_in_as(Role.MEMBER)
     portal.sim.create_lease(portal.owner, offering(), name="mine-alone")
     portal.sim.create_lease(other.owner, offering(), name="of-another")
@@ -88,16 +88,16 @@ def test_mine_and_the_projects_leases_are_told_apart(portal: PortalSession) -> N
 
 
 def table(page: str) -> str:
-    """The part of the page before the events, which tell about everybody."""
+    """Return the page text before the list of events."""
     return page.partition("Recent events")[0]
 
 
-def test_another_tenants_leases_are_not_there(portal: PortalSession) -> None:
+def test_leases_of_another_tenant_are_not_shown(portal: PortalSession) -> None:
     portal.sim.create_lease(create_tenant("Other"), offering(), name="secret-name")
     assert "secret-name" not in portal.read("/?whose=all")
 
 
-def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(portal: PortalSession) -> None:
+def test_a_burn_quota_is_shown_with_its_share_and_without_one_only_the_rate(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
     portal.sim.run(7200)
     assert "€2.00" in portal.read("/")
@@ -123,7 +123,7 @@ def test_a_project_viewer_does_not_see_the_burn_quota_of_the_tenant(portal: Port
     assert (month.burn, month.ceiling) == (EURO, 10 * EURO)
 
 
-def test_the_first_steps_of_a_part_are_not_done_by_others(portal: PortalSession) -> None:
+def test_the_first_steps_of_a_project_owner_ignore_the_rest_of_the_tenant(portal: PortalSession) -> None:
     design = portal.owner.create_project("design")
     portal.owner.create_member(Role.ADMIN)
     portal.owner.token()
@@ -158,7 +158,7 @@ def test_events_do_not_name_operators(portal: PortalSession) -> None:
         assert "an operator" in page
 
 
-def test_the_frame_shows_burn_spend_and_counts(portal: PortalSession) -> None:
+def test_the_page_layout_shows_spend_rate_spend_and_lease_count(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
     portal.sim.run(1800)
     page = portal.read("/team/")
@@ -167,7 +167,7 @@ def test_the_frame_shows_burn_spend_and_counts(portal: PortalSession) -> None:
     assert "Leases 1" in page
 
 
-def test_a_tenants_month_begins_at_its_own_midnight(portal: PortalSession) -> None:
+def test_the_month_begins_at_midnight_in_the_tenants_time_zone(portal: PortalSession) -> None:
     portal.change_time_zone("Pacific/Auckland")
     portal.sim.clock.at = portal.sim.now.replace(month=11, day=30, hour=10, minute=30) - timedelta(hours=1)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)

@@ -1,4 +1,4 @@
-"""The invoice page shows the payment and lets permitted members pay."""
+"""Payment on the invoice page."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def october(portal: PortalSession) -> Invoice:
 
 
 def press(portal: PortalSession, invoice: Invoice) -> str:
-    """Press the button, and return what one reads then."""
+    """Press the pay button, and return the text of the page."""
     answer = portal.post(f"/invoices/{invoice.pk}/pay/")
     assert (answer.status_code, answer["Location"]) == (302, f"/invoices/{invoice.pk}/")
     return page(portal, invoice)
@@ -61,7 +61,7 @@ def work(portal: PortalSession) -> None:
     payment_collection.PAYMENTS.collect(waiting.pk, waiting.tenant_id, now=portal.sim.now)
 
 
-def test_a_due_invoice_is_paid_with_one_button(portal: PortalSession, october: Invoice) -> None:
+def test_a_due_invoice_is_paid_with_the_pay_now_button(portal: PortalSession, october: Invoice) -> None:
     before = page(portal, october)
     assert "€1.00 due. It is collected automatically soon, or pay it now. Pay now" in before
     assert f"/invoices/{october.pk}/pay" in before
@@ -78,14 +78,14 @@ def test_a_due_invoice_is_paid_with_one_button(portal: PortalSession, october: I
     assert f"Invoice {october} is paid, €1.00" in portal.read("/")
 
 
-def test_the_list_says_what_is_owed_in_all(portal: PortalSession, october: Invoice) -> None:
+def test_the_invoice_list_shows_the_total_amount_due(portal: PortalSession, october: Invoice) -> None:
     assert "€1.00 is due" in portal.read("/invoices/")
     press(portal, october)
     work(portal)
     assert "is due" not in portal.read("/invoices/")
 
 
-def test_a_declined_payment_says_why_and_may_be_tried_again(portal: PortalSession, october: Invoice) -> None:
+def test_a_declined_payment_shows_its_reason_and_can_be_retried(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, GatewayFault.DECLINED)
     payment_creation.open_due_payments(now=portal.sim.now)
     work(portal)
@@ -164,7 +164,7 @@ def test_a_reader_of_invoices_sees_who_can_pay_them(portal: PortalSession, octob
     assert admin.post(f"/invoices/{october.pk}/pay/").status_code == 403
 
 
-def test_who_has_a_role_in_one_project_sees_no_invoice_of_the_tenant(portal: PortalSession, october: Invoice) -> None:
+def test_a_member_of_one_project_sees_no_invoices_of_the_tenant(portal: PortalSession, october: Invoice) -> None:
     for role in (Role.OWNER, Role.BILLING, Role.ADMIN):
         other = portal.sign_in_as(role, portal.owner.create_project(f"other-{role}"))
         for address in ("/invoices/", f"/invoices/{october.pk}/", f"/invoices/{october.pk}/?line=1"):
@@ -172,7 +172,7 @@ def test_who_has_a_role_in_one_project_sees_no_invoice_of_the_tenant(portal: Por
         assert str(october) not in other.read("/")
 
 
-def test_where_nobody_collects_one_pays_by_transfer(portal: PortalSession, october: Invoice) -> None:
+def test_without_a_gateway_the_page_asks_for_a_bank_transfer(portal: PortalSession, october: Invoice) -> None:
     with payments.using_gateway(None):
         shown = page(portal, october)
         assert f"pay by bank transfer with the reference {october} {october.pk}" in shown
@@ -180,7 +180,7 @@ def test_where_nobody_collects_one_pays_by_transfer(portal: PortalSession, octob
         assert "This installation does not collect payments" in press(portal, october)
 
 
-def test_a_draft_has_nothing_to_pay(portal: PortalSession) -> None:
+def test_a_draft_cannot_be_paid(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9000)
     portal.sim.run(60)
     portal.sim.release_lease(lease)

@@ -1,4 +1,4 @@
-"""The verification page hands out bundle and program, and shows the result."""
+"""Verification page: bundle, verifier program and result."""
 
 import subprocess
 import sys
@@ -51,13 +51,13 @@ def test_the_downloaded_bundle_and_program_verify_the_invoice(
     assert "3.00 EUR recomputed, 3.00 EUR on the invoice" in done.stdout
 
 
-def test_the_program_is_handed_out_as_it_is_to_anybody() -> None:
+def test_the_verifier_program_is_downloadable_without_signing_in() -> None:
     answer = Client().get("/invoices/verify.py")
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/x-python; charset=utf-8")
     assert answer.content == Path(verify.__file__).read_bytes()
 
 
-def test_the_page_shows_what_the_program_recomputed(portal: PortalSession, draft: Invoice) -> None:
+def test_the_page_shows_the_recomputed_totals_and_that_they_match(portal: PortalSession, draft: Invoice) -> None:
     page = portal.read(f"/invoices/{draft.pk}/verification/")
     assert "Match: every amount is correct." in page
     assert "Total €3.00 matches the invoice Lines 2" in page
@@ -77,19 +77,19 @@ def test_the_page_names_every_difference(portal: PortalSession, draft: Invoice) 
     assert "Match:" not in page
 
 
-def test_the_page_says_what_it_could_not_check(portal: PortalSession, draft: Invoice) -> None:
+def test_the_page_lists_checks_that_could_not_be_made(portal: PortalSession, draft: Invoice) -> None:
     with patch.object(verify, "ZoneInfo", side_effect=verify.ZoneInfoNotFoundError):
         page = portal.read(f"/invoices/{draft.pk}/verification/")
     assert "Not checked" in page
     assert "this computer does not know the time zone" in page
 
 
-def test_a_large_invoice_is_checked_by_whoever_downloads_it(portal: PortalSession, draft: Invoice) -> None:
+def test_a_large_invoice_is_not_verified_on_the_page(portal: PortalSession, draft: Invoice) -> None:
     with patch.object(verification_pages, "MAX_CHECKED_BYTES", 100):
         assert "too large to verify on this page" in portal.read(f"/invoices/{draft.pk}/verification/")
 
 
-def test_a_large_bundle_comes_piece_by_piece_and_is_the_same(portal: PortalSession, draft: Invoice) -> None:
+def test_a_large_bundle_is_streamed_with_the_same_content(portal: PortalSession, draft: Invoice) -> None:
     path = f"/invoices/{draft.pk}/bundle/"
     whole = portal.get(path)
     with patch.object(downloads, "MAX_UNSTREAMED", 100):
@@ -100,7 +100,7 @@ def test_a_large_bundle_comes_piece_by_piece_and_is_the_same(portal: PortalSessi
     assert answer["Content-Disposition"] == whole["Content-Disposition"]
 
 
-def test_a_draft_that_is_behind_its_charges_says_when_to_come_back(portal: PortalSession, draft: Invoice) -> None:
+def test_an_outdated_draft_returns_409_until_it_is_refreshed(portal: PortalSession, draft: Invoice) -> None:
     run_lease_for(portal, "1g.10gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
     for address in ("bundle", "verification"):
@@ -111,7 +111,7 @@ def test_a_draft_that_is_behind_its_charges_says_when_to_come_back(portal: Porta
     assert "Total €4.00" in portal.read(f"/invoices/{draft.pk}/verification/")
 
 
-def test_nobody_checks_what_is_not_theirs(portal: PortalSession, draft: Invoice) -> None:
+def test_only_tenant_wide_billing_members_can_verify_an_invoice(portal: PortalSession, draft: Invoice) -> None:
     child = portal.owner.create_project("below")
     for role, project, status in (
         (Role.BILLING, None, 200),

@@ -16,7 +16,7 @@ def path(**more: str) -> str:
     )
 
 
-def test_links_are_asked_for_where_whole_gpus_are_and_nowhere_else(portal: PortalSession) -> None:
+def test_the_interconnect_is_offered_for_whole_gpus_only(portal: PortalSession) -> None:
     assert "GPU interconnect" in portal.read(path())
     assert "GPU interconnect" not in portal.read(path(offering=offering("1g.10gb").pk))
 
@@ -52,5 +52,5 @@ def test_unavailable_gpu_links_are_refused_with_a_reason(
     assert why in visible_text(portal.get(path(**wanted)))
 
 
-def test_one_gpu_needs_no_links_whatever_the_form_says(portal: PortalSession) -> None:
+def test_the_interconnect_is_ignored_for_a_single_gpu(portal: PortalSession) -> None:
     assert "has no interconnect" not in portal.read(path(count="1", topology="nvlink"))

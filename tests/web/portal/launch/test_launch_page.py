@@ -45,7 +45,7 @@ def test_the_quote_shows_price_maximum_remaining_quota_and_placement(portal: Por
     assert "north-1 / n01 / GPU 0" in page
 
 
-def test_what_would_be_ones_own_is_named_as_far_as_its_tile_has_room(portal: PortalSession) -> None:
+def test_the_requested_slice_is_labelled_as_far_as_its_tile_has_room(portal: PortalSession) -> None:
     assert "yours · 3g" in portal.read(f"/launch/?offering={offering('3g.40gb').pk}")
     page = portal.read(f"/launch/?offering={offering('1g.10gb').pk}")
     assert "yours" in page
@@ -60,7 +60,7 @@ def test_a_quote_writes_nothing(portal: PortalSession) -> None:
     assert leases_of(portal) == []
 
 
-def test_launching_leads_to_the_lease(portal: PortalSession) -> None:
+def test_a_launch_redirects_to_the_lease_with_its_settings(portal: PortalSession) -> None:
     answer = portal.post("/launch/", **form(offering(), count="2", lasts="90 min", command="python x.py"))
     [lease] = leases_of(portal)
     assert answer.status_code == 302
@@ -74,7 +74,7 @@ def test_launching_leads_to_the_lease(portal: PortalSession) -> None:
     assert lease.requested_by == portal.user.pk
 
 
-def test_pressing_twice_starts_one_lease_and_leads_to_it_both_times(portal: PortalSession) -> None:
+def test_submitting_twice_starts_one_lease_and_redirects_to_it_both_times(portal: PortalSession) -> None:
     first, second = (portal.post("/launch/", **form(offering())) for _ in range(2))
     assert len(leases_of(portal)) == 1
     assert first["Location"] == second["Location"]
@@ -123,7 +123,7 @@ def test_an_invalid_launch_form_shows_its_error_and_starts_nothing(
         ("2026-11-22T12:00+05:30", datetime(2026, 11, 22, 6, 30, tzinfo=UTC)),
     ],
 )
-def test_an_end_is_meant_in_the_tenants_zone_unless_it_names_another(
+def test_an_end_date_without_an_offset_is_in_the_tenants_time_zone(
     portal: PortalSession, until: str, meant: datetime
 ) -> None:
     portal.change_time_zone("America/New_York")
@@ -131,7 +131,7 @@ def test_an_end_is_meant_in_the_tenants_zone_unless_it_names_another(
     assert [lease.end_date for lease in leases_of(portal)] == [meant]
 
 
-def test_an_error_stands_beside_its_field_with_what_was_typed(portal: PortalSession) -> None:
+def test_an_error_is_shown_at_its_field_and_the_input_is_kept(portal: PortalSession) -> None:
     answer = portal.post("/launch/", **form(offering(), lasts="soon", name="kept-as-typed"))
     body = answer.content.decode()
     assert 'id="lasts-err"' in body
@@ -139,7 +139,7 @@ def test_an_error_stands_beside_its_field_with_what_was_typed(portal: PortalSess
     assert 'value="kept-as-typed"' in body
 
 
-def test_a_quota_that_is_too_small_is_said_with_its_figures_before_one_presses(portal: PortalSession) -> None:
+def test_an_exceeded_quota_is_shown_with_its_figures_and_disables_the_launch_button(portal: PortalSession) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 3_000)
     page = portal.get(f"/launch/?offering={offering('whole-gpu').pk}")
     assert "The quota is 3 units; 0 are used, 3 are free, and this needs 7." in visible_text(page)
@@ -149,12 +149,12 @@ def test_a_quota_that_is_too_small_is_said_with_its_figures_before_one_presses(p
     assert leases_of(portal) == []
 
 
-def test_a_gang_that_no_fleet_could_hold_is_refused(portal: PortalSession) -> None:
+def test_a_quantity_larger_than_the_fleet_is_refused(portal: PortalSession) -> None:
     answer = portal.post("/launch/", **form(offering("whole-gpu"), count="9"))
     assert "holds at most 8" in visible_text(answer)
 
 
-def test_what_has_no_room_queues_and_says_so(portal: PortalSession) -> None:
+def test_a_lease_without_capacity_is_queued_and_the_page_states_it(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     page = portal.read(f"/launch/?offering={offering('whole-gpu').pk}")
     assert "Waits for capacity" in page
@@ -174,7 +174,7 @@ def test_with_a_volume_the_placement_is_on_its_cluster(portal: PortalSession) ->
     assert "north-1 / n01" in portal.read(text + "vol_of_nobody")
 
 
-def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> None:
+def test_alternatives_show_their_price_difference(portal: PortalSession) -> None:
     page = portal.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=10+h")
     assert "Same GPU, spot price" in page
     assert "−€15.00" in page
@@ -194,7 +194,7 @@ def test_choosing_an_alternative_keeps_the_form_input_out_of_urls(portal: Portal
     assert leases_of(portal) == []
 
 
-def test_another_model_instead_is_shown_among_its_own(portal: PortalSession) -> None:
+def test_choosing_an_alternative_of_another_model_selects_that_model(portal: PortalSession) -> None:
     other = second_model(portal)
     what = Offering.objects.filter(gpu_model=other).earliest("pk")
     typed = form(offering("3g.40gb"), model=offering("3g.40gb").gpu_model_id)
@@ -203,7 +203,7 @@ def test_another_model_instead_is_shown_among_its_own(portal: PortalSession) -> 
     assert answer.context["page"].model == other
 
 
-def test_a_viewer_may_look_and_not_launch(portal: PortalSession) -> None:
+def test_a_viewer_can_open_the_page_but_not_launch(portal: PortalSession) -> None:
     viewer = portal.sign_in_as(Role.VIEWER)
     assert "Your role is read-only." in viewer.read("/launch/")
     assert viewer.post("/launch/", **form(offering())).status_code == 403
@@ -219,7 +219,7 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(portal: PortalSession)
     assert "€6.00" in body
 
 
-def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: PortalSession) -> None:
+def test_same_node_and_relocation_options_of_an_earlier_lease_are_proposed_again(portal: PortalSession) -> None:
     requested = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
     allowed = portal.sim.request_lease(portal.owner, offering(), relocatable=True)
     for lease, ticked in ((requested, ["same_node"]), (allowed, ["relocatable"])):
@@ -228,7 +228,7 @@ def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: Po
 
 
 def second_model(portal: PortalSession) -> str:
-    """Sell another model beside the first; of nothing on it is the price known."""
+    """Publish offerings of a second GPU model without prices."""
     create_fleet(ONE_NODE, SimulatedRack("west-1", REGION, "A100-80GB", nodes=1), now=portal.sim.now)
     return "A100-80GB"
 
@@ -241,7 +241,7 @@ def test_choosing_another_model_selects_one_of_its_slices(portal: PortalSession)
     assert offering("3g.40gb").pk not in page
 
 
-def test_a_model_that_nobody_sells_hides_nothing(portal: PortalSession) -> None:
+def test_an_unknown_gpu_model_in_the_url_is_ignored(portal: PortalSession) -> None:
     page = portal.get("/launch/?model=nonsense").content.decode()
     assert len(re.findall(r'name="offering" value="off_\w+"[^>]* checked', page)) == 1
     assert 'name="model" value="nonsense"' not in page
@@ -253,7 +253,7 @@ def test_a_price_class_that_is_chosen_is_quoted(portal: PortalSession) -> None:
     assert "H100 whole GPU · spot" in page
 
 
-def test_without_anything_on_sale_the_page_says_so(portal: PortalSession) -> None:
+def test_without_published_offerings_the_page_states_it(portal: PortalSession) -> None:
     Offering.objects.update(state="retired")
     assert "No offerings published" in portal.read("/launch/")
 
@@ -296,7 +296,7 @@ def test_a_duration_is_parsed_in_common_notations(text: str, length: int | None)
     assert parse_duration(text) == length
 
 
-def test_going_back_and_asking_for_something_else_shows_the_form_again_with_a_new_key(portal: PortalSession) -> None:
+def test_a_changed_form_under_a_used_key_is_shown_again_with_a_new_key(portal: PortalSession) -> None:
     first = portal.post("/launch/", **form(offering(), name="first", key="k1"))
     assert first.status_code == 302
     back = portal.post("/launch/", **form(offering(), name="second", command="python x.py", key="k1"))
@@ -315,7 +315,7 @@ def test_going_back_and_asking_for_something_else_shows_the_form_again_with_a_ne
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
 
 
-def test_every_workload_starts_with_one_press(portal: PortalSession) -> None:
+def test_every_workload_can_be_launched_with_default_settings(portal: PortalSession) -> None:
     page = portal.read("/launch/")
     for runs in ("jupyter", "vscode", "vllm", "batch"):
         assert portal.post("/launch/", **form(offering(), runs=runs, image="", key=runs)).status_code == 302
@@ -323,7 +323,7 @@ def test_every_workload_starts_with_one_press(portal: PortalSession) -> None:
     assert "SSH box" in page
 
 
-def test_asking_for_the_quote_of_a_long_command_starts_nothing(portal: PortalSession) -> None:
+def test_quoting_a_long_command_starts_no_lease(portal: PortalSession) -> None:
     long = f"python train.py {'--flag ' * 250}".strip()
     answer = portal.post("/launch/quote/", **form(offering(), runs="batch", command=long, count="2"))
     assert answer.status_code == 200
@@ -333,7 +333,7 @@ def test_asking_for_the_quote_of_a_long_command_starts_nothing(portal: PortalSes
     assert portal.get("/launch/quote/").headers["Location"] == "/launch/"
 
 
-def test_a_suspended_tenant_is_quoted_and_told_why_nothing_can_be_launched(portal: PortalSession) -> None:
+def test_a_suspended_tenant_gets_a_quote_and_the_reason_why_it_cannot_launch(portal: PortalSession) -> None:
     with tenant_scope(portal.owner.tenant.pk):
         tenants.suspend(portal.owner.tenant, actor=SYSTEM, now=portal.sim.now, why="the owner left")
     answer = portal.post("/launch/quote/", **form(offering("3g.40gb"), lasts="8 h"))
@@ -346,7 +346,7 @@ def test_a_suspended_tenant_is_quoted_and_told_why_nothing_can_be_launched(porta
     assert leases_of(portal) == []
 
 
-def test_keys_and_variables_go_along(portal: PortalSession) -> None:
+def test_ssh_keys_and_variables_are_passed_to_the_lease(portal: PortalSession) -> None:
     portal.post(
         "/launch/",
         **form(offering(), runs="ssh", image="", ssh_keys=f"{KEY}\r\n\r\n", env="A=1\r\nB==x \r\n"),
@@ -383,13 +383,13 @@ def test_an_invalid_workload_shows_an_error_at_its_field(
     assert leases_of(portal) == []
 
 
-def test_a_workload_that_nobody_offers_starts_nothing(portal: PortalSession) -> None:
+def test_an_unknown_workload_is_refused(portal: PortalSession) -> None:
     answer = portal.post("/launch/", **form(offering(), runs="root"))
     assert answer.status_code == 409
     assert "Workload " in visible_text(answer)
 
 
-def test_the_terms_of_a_lease_one_may_not_see_are_not_proposed(portal: PortalSession) -> None:
+def test_settings_of_a_lease_in_a_hidden_project_are_not_proposed(portal: PortalSession) -> None:
     design = portal.owner.create_project("design")
     hidden = portal.sim.create_lease(
         portal.owner, offering("2g.20gb"), image="registry.example/secret:1", command="secret", ssh_keys=[KEY]
@@ -412,7 +412,7 @@ def test_launching_again_proposes_the_same_without_the_variables(portal: PortalS
     assert re.search(r'value="ssh" checked', page)
 
 
-def test_a_live_quote_is_not_asked_with_keys_or_variables(portal: PortalSession) -> None:
+def test_live_quote_requests_contain_no_ssh_keys_or_variables(portal: PortalSession) -> None:
     page = portal.get("/launch/").content.decode()
     assert 'hx-params="not env,ssh_keys"' in page
     answer = portal.post("/launch/", **form(offering(), count="9" * 6, env="TOKEN=hush", ssh_keys=KEY))
@@ -421,24 +421,24 @@ def test_a_live_quote_is_not_asked_with_keys_or_variables(portal: PortalSession)
 
 
 @pytest.fixture
-def kept(settings: Any) -> None:
+def quote_gate(settings: Any) -> None:
     """Enable the quote gate, as by default."""
     settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
 
 
-def promise(page: object) -> str:
-    """Return the quote that a launch page carries along."""
+def quote_of(page: object) -> str:
+    """Return the quote of a launch page."""
     [found] = re.findall(r'name="quote" form="launch" value="([^"]+)"', page.content.decode())  # type: ignore[attr-defined]
     return str(found)
 
 
-def test_b40_the_price_beside_the_button_is_the_price_of_the_lease(portal: PortalSession, kept: None) -> None:
+def test_b40_a_lease_gets_the_quoted_price_although_the_price_changed(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
     assert "at this price if you launch by" in visible_text(shown)
     set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
     portal.sim.run(2)
-    portal.post("/launch/", **form(what, quote=promise(shown)))
+    portal.post("/launch/", **form(what, quote=quote_of(shown)))
     [lease] = leases_of(portal)
     portal.sim.run(60)
     page = portal.read(f"/leases/{lease.pk}/")
@@ -446,12 +446,12 @@ def test_b40_the_price_beside_the_button_is_the_price_of_the_lease(portal: Porta
     assert f"Price locked by quote {lease.quote_id}" in page
 
 
-def test_a_quote_that_ended_is_replaced_and_nothing_is_launched(portal: PortalSession, kept: None) -> None:
+def test_an_expired_quote_is_replaced_and_nothing_is_launched(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
     set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
     portal.sim.run(640)
-    late = portal.post("/launch/", **form(what, quote=promise(shown)))
+    late = portal.post("/launch/", **form(what, quote=quote_of(shown)))
     assert (late.status_code, leases_of(portal)) == (409, [])
     assert (
         "The quote expired 40 s ago. Nothing was launched. Review the new quote and press Launch again."
@@ -459,24 +459,24 @@ def test_a_quote_that_ended_is_replaced_and_nothing_is_launched(portal: PortalSe
     )
     assert "Launch — max €72.00" in visible_text(late)
     assert not re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", late.content.decode())
-    assert portal.post("/launch/", **form(what, quote=promise(late))).status_code == 302
+    assert portal.post("/launch/", **form(what, quote=quote_of(late))).status_code == 302
 
 
-def test_a_form_that_asks_for_more_than_was_quoted_is_quoted_again(portal: PortalSession, kept: None) -> None:
+def test_a_form_that_exceeds_its_quote_is_not_launched(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
-    more = portal.post("/launch/", **form(what, lasts="9 h", quote=promise(shown)))
+    more = portal.post("/launch/", **form(what, lasts="9 h", quote=quote_of(shown)))
     assert "The quote is for at most 28800 s, not 32400 s." in visible_text(more)
     assert leases_of(portal) == []
 
 
-def test_where_no_gate_keeps_it_nothing_is_promised(portal: PortalSession) -> None:
+def test_without_the_quote_gate_no_price_is_locked(portal: PortalSession) -> None:
     page = portal.get(f"/launch/?offering={offering('3g.40gb').pk}")
     assert 'name="quote"' not in page.content.decode()
     assert "at this price if you launch" not in visible_text(page)
 
 
-def test_without_a_price_there_is_nothing_to_promise(portal: PortalSession, kept: None) -> None:
+def test_an_offering_without_a_price_gets_no_quote(portal: PortalSession, quote_gate: None) -> None:
     what = offering("3g.40gb")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE billing_priceversion SET valid = tstzrange(lower(valid), %s)", [portal.sim.now])

@@ -30,14 +30,14 @@ def page_of(browser: Browser, address: str) -> str:
 
 
 def navigation_links(page: str) -> set[str]:
-    """Return where the side navigation leads."""
+    """Return the links of the side navigation."""
     side = re.search(r'<aside class="side-bar".*?</aside>', page, re.DOTALL)
     assert side
     return set(re.findall(r'<a[^>]* href="(/[^"]*)"', side[0]))
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_every_link_of_the_navigation_is_allowed_for_its_role(delta: TenantWithOwner, role: Role) -> None:
+def test_every_navigation_link_can_be_opened_by_the_role(delta: TenantWithOwner, role: Role) -> None:
     browser = signed_in(delta.user_with_role(role, project=delta.create_project("research")))
     found = {way: browser.get(way).status_code for way in navigation_links(page_of(browser, "/team/"))}  # type: ignore[attr-defined]
     assert set(found.values()) == {200}, found
@@ -47,7 +47,7 @@ def test_tenant_owners_have_links_to_invoices_and_audit_log(delta: TenantWithOwn
     assert {"/invoices/", "/audit/"} <= navigation_links(page_of(signed_in(delta.owner), "/team/"))
 
 
-def test_whoever_has_two_projects_can_switch_between_them(delta: TenantWithOwner) -> None:
+def test_a_user_with_two_projects_gets_a_project_switcher(delta: TenantWithOwner) -> None:
     research = delta.create_project("research")
     page = page_of(signed_in(delta.owner), "/team/")
     switcher = re.search(r'<form[^>]* action="/switch-project/">.*?</form>', page, re.DOTALL)
@@ -55,7 +55,7 @@ def test_whoever_has_two_projects_can_switch_between_them(delta: TenantWithOwner
     assert f'value="{research.pk}"' in switcher[0]
 
 
-def test_an_operator_is_led_to_every_page_of_the_plan(settings: Any) -> None:
+def test_the_operator_navigation_links_to_every_operator_page(settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     operator = signed_in(User.objects.create_user("operator@example.org", is_staff=True))
     named = {reverse(name) for _, entries in OPS_NAV for name, _, _ in entries}
@@ -64,12 +64,12 @@ def test_an_operator_is_led_to_every_page_of_the_plan(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("address", ["/payment-method/", "/billing-details/", "/commitments/", "/discounts/"])
-def test_the_pages_about_paying_belong_to_the_invoices(delta: TenantWithOwner, address: str) -> None:
+def test_payment_pages_mark_invoices_as_the_current_navigation_entry(delta: TenantWithOwner, address: str) -> None:
     page = page_of(signed_in(delta.owner), address)
     assert re.search(r'href="/invoices/"[^>]*aria-current="page"', page)
 
 
-def test_the_pages_of_an_account_have_the_frame_of_all_others(delta: TenantWithOwner) -> None:
+def test_account_pages_have_the_same_layout_as_other_pages(delta: TenantWithOwner) -> None:
     browser = signed_in(delta.owner)
     for address in ("/account/", "/account/security/", "/account/email/", "/account/password/set/"):
         page = page_of(browser, address)
@@ -82,7 +82,7 @@ def test_a_user_without_a_tenant_has_an_account_page() -> None:
     assert "Two-factor and passkeys" in page_of(alone, "/account/security/")
 
 
-def test_an_operator_of_no_tenant_is_led_to_none(settings: Any) -> None:
+def test_an_operator_without_a_tenant_gets_no_tenant_links(settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     operator = signed_in(User.objects.create_user("operator@example.org", is_staff=True))
     answer: Any = operator.get("/", follow=True)
@@ -94,9 +94,7 @@ def test_an_operator_of_no_tenant_is_led_to_none(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("address", ["/team/", "/account/"])
-def test_an_operator_who_joined_a_tenant_since_is_led_to_it(
-    settings: Any, delta: TenantWithOwner, address: str
-) -> None:
+def test_an_operator_who_joins_a_tenant_gets_tenant_links(settings: Any, delta: TenantWithOwner, address: str) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     operator = User.objects.create_user("operator@example.org", is_staff=True)
     browser = signed_in(operator)

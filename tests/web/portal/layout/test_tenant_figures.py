@@ -34,7 +34,7 @@ def test_the_navigation_counts_live_leases_and_the_queue(portal: PortalSession) 
 
 
 @pytest.mark.parametrize(("module", "address"), [(home_page, "/?whose=all"), (lease_list_page, "/leases/")])
-def test_a_lease_that_comes_while_the_page_is_put_together_is_on_all_of_it_or_on_none(
+def test_a_lease_created_during_rendering_is_not_counted_in_the_navigation(
     portal: PortalSession, monkeypatch: pytest.MonkeyPatch, module: object, address: str
 ) -> None:
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
@@ -51,7 +51,7 @@ def test_a_lease_that_comes_while_the_page_is_put_together_is_on_all_of_it_or_on
     assert count(portal.get(address).content.decode(), "leases") == "2"
 
 
-def test_a_line_that_grows_while_the_queue_is_put_together_is_as_long_in_the_navigation(
+def test_a_lease_queued_during_rendering_is_not_counted_in_the_navigation(
     portal: PortalSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from web.portal.queue import queue_page
@@ -68,7 +68,7 @@ def test_a_line_that_grows_while_the_queue_is_put_together_is_as_long_in_the_nav
     assert count(portal.get("/queue/").content.decode(), "queue") == "1"
 
 
-def test_every_polling_element_refreshes_the_figures_of_the_frame() -> None:
+def test_every_polling_element_refreshes_the_layout_figures() -> None:
     without = [
         page.name
         for page in PAGES.rglob("*.html")

@@ -51,13 +51,13 @@ def test_cost_is_split_where_the_price_changed_and_free_time_is_named(portal: Po
     assert "free" in page
 
 
-def test_the_bar_of_the_cost_is_labelled_with_amounts(portal: PortalSession) -> None:
+def test_the_cost_bar_is_labelled_with_amounts(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=2 * 3600)
     portal.sim.clock.at = lease.active_at + timedelta(hours=1)
     assert 'aria-label="€1.00 of at most €2.00"' in portal.get(f"/leases/{lease.pk}/").content.decode()
 
 
-def test_the_current_usage_period_ticks_like_the_total(portal: PortalSession) -> None:
+def test_the_current_usage_period_updates_live_like_the_total(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), quantity=2, max_duration_s=9 * 3600)
     portal.sim.run(3600)
     body = portal.get(f"/leases/{lease.pk}/").content.decode()
@@ -70,7 +70,7 @@ def test_the_current_usage_period_ticks_like_the_total(portal: PortalSession) ->
     assert grows.findall(runs[0]) == grows.findall(total[0]) != []
 
 
-def test_a_lease_whose_price_ended_shows_what_it_came_to_and_does_not_tick(portal: PortalSession) -> None:
+def test_the_cost_of_a_lease_whose_price_ended_stays_constant(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
     portal.sim.run(3600)
     for version in PriceVersion.objects.all():
@@ -111,7 +111,7 @@ def test_a_spot_lease_reclaimed_within_the_free_start_is_free(portal: PortalSess
     assert "Total €0.00" in page
 
 
-def test_a_gpu_without_neighbours_is_not_said_to_have_some(portal: PortalSession) -> None:
+def test_the_page_states_whether_other_tenants_use_the_gpu(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     alone = portal.read(f"/leases/{lease.pk}/")
     assert "No other tenant uses this GPU" in alone
@@ -119,7 +119,7 @@ def test_a_gpu_without_neighbours_is_not_said_to_have_some(portal: PortalSession
     assert "Grey slices are used by others" in portal.read(f"/leases/{lease.pk}/")
 
 
-def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None:
+def test_slices_of_other_tenants_are_drawn_without_names(portal: PortalSession) -> None:
     outsider = create_tenant("Stranger")
     portal.sim.create_lease(outsider, offering("1g.10gb"), name="strangers-work")
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
@@ -129,7 +129,7 @@ def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None
     assert "strangers-work" not in page
 
 
-def test_a_queued_lease_says_why_and_where_in_line(portal: PortalSession) -> None:
+def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     first = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     second = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
@@ -152,7 +152,7 @@ def test_a_changing_lease_page_polls_often_and_a_stable_one_seldom(portal: Porta
     assert "hx-get" not in portal.get(f"/leases/{lease.pk}/row/").content.decode()
 
 
-def test_extending_moves_the_end_and_says_until_when(portal: PortalSession) -> None:
+def test_extending_moves_the_end_and_shows_the_new_end(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=3600)
     assert "Extend 2 h — €2.00 at most" in portal.read(f"/leases/{lease.pk}/extend/")
     answer = portal.post(f"/leases/{lease.pk}/extend/", hours="2")
@@ -178,7 +178,7 @@ def test_an_extension_beyond_the_quota_is_refused_with_its_figures(portal: Porta
     assert reload_lease(lease).max_duration_s == 3600
 
 
-def test_releasing_asks_first_and_then_ends_it(portal: PortalSession) -> None:
+def test_a_lease_is_released_after_a_confirmation(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
     portal.sim.run(1800)
     page = portal.read(f"/leases/{lease.pk}/release/")
@@ -198,7 +198,7 @@ def test_a_lease_that_is_over_cannot_be_released_again(portal: PortalSession) ->
     assert "This lease has ended" in visible_text(answer)
 
 
-def test_a_member_of_another_project_does_not_find_it(portal: PortalSession) -> None:
+def test_a_lease_of_another_project_returns_404(portal: PortalSession) -> None:
     mine, yours = portal.owner.create_project("mine"), portal.owner.create_project("yours")
     lease = portal.sim.create_lease(portal.owner, offering(), project=yours)
     outsider = portal.sign_in_as(Role.MEMBER, mine)
@@ -216,7 +216,7 @@ def test_a_condition_is_shown_beside_the_state(portal: PortalSession) -> None:
 
 
 @pytest.mark.deep
-def test_the_cost_of_a_lease_on_an_unreachable_cluster_does_not_tick(portal: PortalSession) -> None:
+def test_the_cost_of_a_lease_on_an_unreachable_cluster_stays_constant(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=9 * 3600)
     portal.sim.run_with_sweeps(600)
     assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()
@@ -234,13 +234,13 @@ def test_the_cost_of_a_lease_on_an_unreachable_cluster_does_not_tick(portal: Por
     assert f"So far {cost[1]}" in portal.read(f"/leases/{lease.pk}/")
 
 
-def test_a_lease_that_has_just_begun_ticks_before_it_costs_anything(portal: PortalSession) -> None:
+def test_the_cost_of_a_lease_that_just_started_is_live(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     portal.sim.clock.at = reload_lease(lease).state_since
     assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()
 
 
-def test_the_drawer_has_the_call_with_this_leases_id(portal: PortalSession) -> None:
+def test_the_api_drawer_shows_calls_with_the_id_of_the_lease(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     page = portal.read(f"/leases/{lease.pk}/")
     assert f"/api/v1/leases/{lease.pk}'" in page
@@ -260,7 +260,7 @@ def test_only_members_who_may_use_a_lease_see_its_address_and_token(portal: Port
     assert access_token(lease.pk) not in looks
 
 
-def test_a_box_shows_its_line_for_a_shell_and_an_endpoint_the_call_that_tries_it(portal: PortalSession) -> None:
+def test_an_ssh_lease_shows_its_ssh_command_and_an_endpoint_its_curl_command(portal: PortalSession) -> None:
     box = portal.sim.create_lease(portal.owner, offering(), workload="ssh", ssh_keys=[KEY])
     endpoint = portal.sim.create_lease(portal.owner, offering(), workload="vllm")
     ways = {"domain": "leases.example", "ingress": "ingress/public", "bastion": "in.example"}
@@ -275,7 +275,7 @@ def test_a_box_shows_its_line_for_a_shell_and_an_endpoint_the_call_that_tries_it
     assert f"curl {address}/models -H 'Authorization: Bearer {access_token(endpoint.pk)}'" in page
 
 
-def test_a_lease_that_nobody_can_enter_says_so(portal: PortalSession) -> None:
+def test_a_lease_without_ingress_shows_that_connections_are_not_available(portal: PortalSession) -> None:
     notebook = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
     assert "Connections are not available: the cluster of north-1" in portal.read(f"/leases/{notebook.pk}/")
     assert "Connections are not available" not in portal.sign_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")

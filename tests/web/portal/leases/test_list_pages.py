@@ -47,13 +47,13 @@ def test_a_tenant_without_leases_sees_no_hint_about_filters(portal: PortalSessio
     assert "No leases match these filters" in portal.read("/leases/")
 
 
-def test_tabs_count_what_they_hold(portal: PortalSession) -> None:
+def test_tabs_show_the_number_of_leases_by_state(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering())
     portal.sim.create_lease(portal.owner, offering(), LeaseState.RELEASED)
     assert "Live 1 Active 1 Waiting 0 Released 1 All 2" in portal.read("/leases/")
 
 
-def test_pages_of_leases_meet_without_overlap_while_new_ones_come(
+def test_pages_of_leases_do_not_overlap_while_leases_are_added(
     portal: PortalSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "PAGE_SIZE", 3)
@@ -70,7 +70,7 @@ def test_pages_of_leases_meet_without_overlap_while_new_ones_come(
     assert seen == names[::-1]
 
 
-def test_a_cursor_that_is_none_shows_nothing_and_breaks_nothing(portal: PortalSession) -> None:
+def test_invalid_cursors_and_filters_do_not_fail(portal: PortalSession) -> None:
     assert portal.get("/leases/?cursor=%00").status_code in (200, 400)
     assert portal.get("/leases/?cursor=zzz&state=nonsense&class=nonsense").status_code == 200
 
@@ -84,7 +84,7 @@ def test_leases_as_csv_carry_seconds_and_amounts(portal: PortalSession) -> None:
     assert row["name"] == "'=cmd()", "a spreadsheet must not run it"
 
 
-def test_the_catalogue_counts_what_is_free_exactly(portal: PortalSession) -> None:
+def test_the_catalogue_shows_the_exact_number_of_free_offerings(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     with tenant_scope(portal.owner.tenant.pk):
         free = available_capacity.count_available([offering("3g.40gb"), offering("whole-gpu")])
@@ -94,7 +94,7 @@ def test_the_catalogue_counts_what_is_free_exactly(portal: PortalSession) -> Non
     assert "Whole GPU H100 80 GB device eu-north 7 free" in page
 
 
-def test_the_catalogue_shows_what_the_quota_still_allows(portal: PortalSession) -> None:
+def test_the_catalogue_shows_how_many_leases_the_quota_allows(portal: PortalSession) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 10_000)
     groups = portal.get("/catalogue/").context["page"].groups
     rows = {row.name: row.quota_headroom for _, group in groups for row in group}
@@ -122,7 +122,7 @@ def test_a_viewer_is_offered_no_launch(portal: PortalSession) -> None:
     assert 'href="/launch/?offering=' not in portal.sign_in_as(Role.VIEWER).get("/catalogue/").content.decode()
 
 
-def test_the_queue_shows_reason_position_and_what_could_start_now(portal: PortalSession) -> None:
+def test_the_queue_shows_position_and_an_alternative_that_can_start_now(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=7)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="waits", quantity=1)
@@ -134,5 +134,5 @@ def test_the_queue_shows_reason_position_and_what_could_start_now(portal: Portal
     assert "Cancel request" in page
 
 
-def test_an_empty_queue_says_so(portal: PortalSession) -> None:
+def test_an_empty_queue_shows_a_notice(portal: PortalSession) -> None:
     assert "The queue is empty" in portal.read("/queue/")

@@ -1,4 +1,4 @@
-"""Tenants consent to relocations, are notified, and read plain texts."""
+"""Relocation consent and notices on tenants' pages."""
 
 import itertools
 from html import unescape
@@ -17,7 +17,7 @@ from tests.web.portal.signed_in_user import PortalSession
 pytestmark = pytest.mark.django_db
 
 
-def test_the_launch_page_asks_whether_it_may_be_relocated(portal: PortalSession) -> None:
+def test_the_launch_page_offers_to_allow_relocation(portal: PortalSession) -> None:
     assert "Allow relocation. We may stop and restart it" in portal.read("/launch/")
     answer = portal.post(
         "/launch/", offering=offering().pk, name="fold", lasts="2 h", runs="jupyter", count="1", relocatable="on"
@@ -38,7 +38,7 @@ def test_relocation_is_allowed_and_disallowed_on_the_lease_page(portal: PortalSe
     assert not reload_lease(lease).relocatable
 
 
-def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession) -> None:
+def test_leases_that_cannot_be_relocated_show_the_reason(portal: PortalSession) -> None:
     several = {"offering": offering().pk, "name": "four", "lasts": "2 h", "runs": "jupyter", "count": "2"}
     text = unescape(portal.post("/launch/quote/", **several, relocatable="on").content.decode())
     assert "has no effect here: not available for quantity > 1." in text
@@ -64,7 +64,7 @@ def test_allowing_relocation_twice_has_the_same_effect(portal: PortalSession) ->
 
 
 @pytest.mark.deep
-def test_a_tenant_is_told_before_and_charged_for_nothing_between(portal: PortalSession) -> None:
+def test_a_relocation_is_announced_and_its_downtime_is_not_charged(portal: PortalSession) -> None:
     both = scatter_leases(portal.sim, portal.owner, portal.owner, relocatable=True)
     (plan,) = plan_proposals.propose_plans(Cluster.objects.get().pk, now=portal.sim.now)
     plan_decisions.accept_plan(plan, why="room", actor=OPERATOR, now=portal.sim.now)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def charged(portal: PortalSession) -> Invoice:
-    """Rate everything and bring the draft up to it."""
+    """Rate all usage, and refresh the draft."""
     lease_rating.rate_all_leases(now=portal.sim.now)
     with tenant_scope(portal.owner.tenant.pk):
         drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)
@@ -45,7 +45,7 @@ def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> No
 
 
 @pytest.mark.deep
-def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSession) -> None:
+def test_the_page_layout_and_home_show_the_same_amount_as_spend_to_the_cent(portal: PortalSession) -> None:
     for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"):
         run_lease_for(portal, profile, 5)  # 0.14, 0.28, 0.42 and 0.97 cents: each line is rounded on its own
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=2, max_duration_s=9 * 3600)
@@ -57,7 +57,7 @@ def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSess
 
 
 @pytest.mark.deep
-def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(portal: PortalSession) -> None:
+def test_each_price_version_is_rounded_separately_on_spend_and_invoice(portal: PortalSession) -> None:
     what = offering("1g.10gb")
     run_lease_for(portal, "1g.10gb", 10)  # 0.28 cents, which is nought
     set_price(what, EURO, since=portal.sim.now)
@@ -67,7 +67,7 @@ def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(porta
     assert charged(portal).total == running == portal.get("/spend/").context["page"].totals.minor == 700
 
 
-def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(portal: PortalSession) -> None:
+def test_spend_of_a_project_shows_no_draft_of_the_tenant(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
     run_lease_for(portal, "1g.10gb", 3600, project=child)
     run_lease_for(portal, "whole-gpu", 3600)
@@ -82,7 +82,7 @@ def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(portal: PortalSes
 
 
 @pytest.mark.deep
-def test_what_still_runs_is_in_spend_and_named_beside_the_draft(portal: PortalSession) -> None:
+def test_spend_includes_running_leases_and_shows_them_beside_the_draft(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 3600)
     draft = charged(portal)
     portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
@@ -102,7 +102,7 @@ def test_columns_add_up_to_the_total_by_day_week_and_month(portal: PortalSession
         assert sum(sum(column.get("amounts", ())) for column in columns) == 300, step  # days to come have none
 
 
-def test_a_night_across_midnight_is_split_at_the_tenants_own(portal: PortalSession) -> None:
+def test_usage_across_midnight_is_split_in_the_tenants_time_zone(portal: PortalSession) -> None:
     portal.change_time_zone("America/New_York")
     portal.sim.clock.at = portal.sim.now.replace(day=12, hour=4, minute=0)  # 23:00 on the 11th
     run_lease_for(portal, "1g.10gb", 2 * 3600)
@@ -125,7 +125,7 @@ def test_spend_compares_with_the_same_days_of_last_month(portal: PortalSession) 
     assert "October total" in page
 
 
-def test_the_same_days_of_last_month_end_at_the_same_whole_second_everywhere(portal: PortalSession) -> None:
+def test_the_comparison_with_last_month_ends_at_the_same_whole_second_on_all_pages(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=3, hour=7)
     run_lease_for(portal, "whole-gpu", 2 * 3600, quantity=4)
     totals = []
@@ -138,7 +138,7 @@ def test_the_same_days_of_last_month_end_at_the_same_whole_second_everywhere(por
     assert totals[0] == totals[1]
 
 
-def test_a_draft_that_carries_late_seconds_says_so(portal: PortalSession) -> None:
+def test_a_draft_with_late_charges_of_earlier_months_states_it(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=31, hour=20)
     run_lease_for(portal, "1g.10gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
@@ -154,7 +154,7 @@ def test_a_draft_that_carries_late_seconds_says_so(portal: PortalSession) -> Non
     assert "to the cent" not in page
 
 
-def test_many_times_as_much_as_last_month_is_told_as_a_multiple(portal: PortalSession) -> None:
+def test_spend_many_times_that_of_last_month_is_shown_as_a_multiple(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2)
     run_lease_for(portal, "1g.10gb", 3600)
     portal.sim.clock.at = portal.sim.now.replace(month=11, day=3, hour=8)
@@ -162,7 +162,7 @@ def test_many_times_as_much_as_last_month_is_told_as_a_multiple(portal: PortalSe
     assert "12 × same days in October" in portal.read("/spend/")
 
 
-def test_spend_is_filtered_by_class_and_past_months_stay_to_be_seen(portal: PortalSession) -> None:
+def test_spend_is_filtered_by_price_class_and_past_months_stay_visible(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2)
     run_lease_for(portal, "3g.40gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
@@ -180,7 +180,7 @@ def test_spend_as_csv_has_a_line_per_day_and_group(portal: PortalSession) -> Non
                    "currency": "EUR"}  # fmt: skip
 
 
-def test_an_invoice_line_opens_to_its_seconds_its_price_and_its_rule(portal: PortalSession) -> None:
+def test_an_invoice_line_shows_its_seconds_price_and_calculation(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 5000, name="fold-1")
     draft = charged(portal)
     page = portal.read(f"/invoices/{draft.pk}/?line=1")
@@ -193,7 +193,7 @@ def test_an_invoice_line_opens_to_its_seconds_its_price_and_its_rule(portal: Por
 
 
 @pytest.mark.deep
-def test_the_lines_of_an_invoice_add_up_and_are_the_csv(portal: PortalSession) -> None:
+def test_invoice_lines_add_up_to_the_total_and_match_the_csv(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 1000)
     run_lease_for(portal, "2g.20gb", 1000)
     draft = charged(portal)
@@ -203,14 +203,14 @@ def test_the_lines_of_an_invoice_add_up_and_are_the_csv(portal: PortalSession) -
     assert sorted(row["amount"] for row in rows) == ["0.280000", "0.560000"]
 
 
-def test_an_unknown_invoice_line_opens_nothing(portal: PortalSession) -> None:
+def test_an_unknown_invoice_line_shows_no_calculation(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 1000)
     draft = charged(portal)
     for line in ("0", "99", "x", "1'"):
         assert "recomputed" not in portal.read(f"/invoices/{draft.pk}/?line={line}")
 
 
-def test_a_closed_month_has_its_number_and_its_history(portal: PortalSession) -> None:
+def test_the_invoice_of_a_closed_month_has_a_number_and_a_history(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2)
     run_lease_for(portal, "1g.10gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
@@ -236,6 +236,6 @@ def test_owners_and_billing_members_read_invoices_and_viewers_do_not(portal: Por
     assert portal.sign_in_as(Role.VIEWER).get("/invoices/").status_code == 403
 
 
-def test_a_tenant_without_a_charge_is_told_when_its_first_invoice_comes(portal: PortalSession) -> None:
+def test_a_tenant_without_charges_sees_empty_invoice_and_spend_pages(portal: PortalSession) -> None:
     assert "No invoice yet" in portal.read("/invoices/")
     assert "No spend in November" in portal.read("/spend/")

@@ -40,7 +40,7 @@ def test_requesters_share_the_rounded_amount_of_their_line() -> None:
     assert sorted(row.split(",")[1] for row in text[1:]) == ["ada", "bob", "no user"]
 
 
-def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
+def test_spend_is_grouped_by_a_tag_and_the_api_call_matches() -> None:
     with clock.frozen_at(NOW):
         kestrel = create_tenant("Kestrel")
         offering = create_priced_offering(EURO)
@@ -60,7 +60,7 @@ def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
     assert "group_by=tag&amp;tag=team" in page
 
 
-def test_of_many_groups_the_largest_are_listed_and_the_rest_is_one() -> None:
+def test_the_largest_groups_are_listed_and_the_others_are_combined() -> None:
     totals = SpendTotals(tuple(SpendGroup(f"g{n}", f"g{n}", 10 - n, 3600) for n in range(5)), "EUR")
     assert totals.largest(5) == totals.groups
     *largest, rest = totals.largest(3)

@@ -1,4 +1,4 @@
-"""Spend charts draw exactly what was spent."""
+"""Spend charts: columns, running total, forecast and budget."""
 
 import re
 from xml.etree.ElementTree import Element, fromstring
@@ -15,7 +15,7 @@ SEAM = 0.6  # that a column leaves to what stands on it
 
 
 def drawn(portal: PortalSession, path: str, name: str) -> Element:
-    """Return the picture of this class that a page shows."""
+    """Return the chart of this class on a page."""
     found = re.search(rf'<svg class="{name}".*?</svg>', portal.get(path).content.decode(), re.DOTALL)
     assert found, f"{path} draws no {name}"
     return fromstring(found.group())
@@ -29,7 +29,7 @@ def grid(chart: Element) -> list[tuple[float, float]]:
 
 
 def euros(chart: Element, length: float) -> float:
-    """Return what a length upwards stands for."""
+    """Return the amount of a height in a chart."""
     (low, bottom), *_, (high, top) = grid(chart)
     return round(length * (high - low) / (bottom - top), 1)
 
@@ -40,7 +40,7 @@ def columns(chart: Element) -> dict[float, list[tuple[str, float]]]:
 
 
 def to_come(chart: Element) -> list[float]:
-    """Return what each day that is still to come will likely cost."""
+    """Return the forecast cost of each remaining day."""
     found = bars(chart, chart.findall(f"rect[@class='{LIKELY}']"))
     return [amount for stack in found.values() for _, amount in stack]
 
@@ -64,7 +64,7 @@ def november(portal: PortalSession) -> PortalSession:
     return portal
 
 
-def test_each_day_is_a_column_of_what_it_cost_stacked_by_offering(november: PortalSession) -> None:
+def test_each_day_is_a_column_of_its_cost_stacked_by_offering(november: PortalSession) -> None:
     chart = drawn(november, "/spend/", "chart")
     stacks = columns(chart)
     # By what they came to in all: 3g.40gb, then 1g.10gb and 2g.20gb, a colour each.
@@ -78,12 +78,12 @@ def test_each_day_is_a_column_of_what_it_cost_stacked_by_offering(november: Port
 
 
 @pytest.mark.parametrize(("step", "heights"), [("week", [3, 4]), ("month", [7])])
-def test_weeks_and_months_are_columns_too(november: PortalSession, step: str, heights: list[float]) -> None:
+def test_columns_can_be_weeks_or_months(november: PortalSession, step: str, heights: list[float]) -> None:
     stacks = columns(drawn(november, f"/spend/?by={step}", "chart")).values()
     assert [sum(amount for _, amount in stack) for stack in stacks] == heights
 
 
-def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to(portal: PortalSession) -> None:
+def test_the_running_total_is_drawn_below_the_total_of_last_month(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2, hour=8)
     run_lease_for(portal, "3g.40gb", 3600)
     for day, profile in ((2, "1g.10gb"), (4, "1g.10gb")):
@@ -102,14 +102,14 @@ def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to
 
 
 def run_on_days(portal: PortalSession, days: range) -> None:
-    """Let an hour of one euro run on each of these days of November."""
+    """Add an hour at one euro on each of these days of November."""
     for day in days:
         portal.sim.clock.at = portal.sim.now.replace(month=11, day=day, hour=8, minute=0, second=0)
         run_lease_for(portal, "1g.10gb", 3600)
 
 
 @pytest.mark.deep
-def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSession) -> None:
+def test_remaining_days_are_forecast_by_weekday(portal: PortalSession) -> None:
     run_on_days(portal, range(1, 16))
     portal.sim.clock.at = portal.sim.now.replace(day=16, hour=12)
     chart = drawn(portal, "/spend/", "chart")
@@ -141,7 +141,7 @@ def test_filtered_weekly_and_past_views_show_no_forecast(portal: PortalSession) 
         assert "likely" not in portal.read(f"/spend/{address}")
 
 
-def test_with_a_budget_the_total_is_held_against_it(portal: PortalSession) -> None:
+def test_with_a_budget_the_running_total_is_drawn_below_the_budget(portal: PortalSession) -> None:
     run_on_days(portal, range(2, 3))
     portal.post("/budgets/", project=portal.owner.project.pk, limit="25")
     chart = drawn(portal, "/spend/", "chart chart-narrow")

@@ -72,7 +72,7 @@ def test_the_number_of_queries_is_the_same_with_many_rows() -> None:
 
 
 @pytest.mark.deep
-def test_no_page_is_larger_than_100_kb_however_many_rows_there_are() -> None:
+def test_no_page_with_many_rows_is_larger_than_100_kb() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser = signed_in(delta.owner)
     grow(delta, 90)
@@ -92,7 +92,7 @@ def test_no_page_is_larger_than_100_kb_however_many_rows_there_are() -> None:
     assert {address: size for address, size in large.items() if size > 100_000} == {}
 
 
-def test_where_projects_are_many_they_are_named_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_projects_are_entered_by_name_instead_of_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "MAX_LISTED_PROJECTS", 3)
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser = signed_in(delta.owner)
@@ -118,7 +118,7 @@ def test_where_projects_are_many_they_are_named_and_not_listed(monkeypatch: pyte
 
 
 @pytest.mark.deep
-def test_every_row_is_on_some_page() -> None:
+def test_every_member_and_project_is_reachable_by_pagination() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser = signed_in(delta.owner)
     grow(delta, 90)
@@ -139,7 +139,7 @@ def test_every_row_is_on_some_page() -> None:
         assert len(re.findall(rb"Change\s*<", shown)) == 40
 
 
-def test_the_operators_list_of_tenants_asks_as_often_with_many() -> None:
+def test_the_operators_tenant_list_needs_the_same_number_of_queries_with_many_tenants() -> None:
     staff = User.objects.create_user("operator@example.org", is_staff=True)
     browser = signed_in(staff)
     for number in range(3):

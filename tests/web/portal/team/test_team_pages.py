@@ -82,7 +82,7 @@ def test_an_invitation_is_accepted_once(delta: TenantWithOwner, owner: Browser) 
     assert "Delta" in browser.get("/team/").content.decode()
 
 
-def test_used_unknown_expired_and_revoked_links_look_the_same(delta: TenantWithOwner, owner: Browser) -> None:
+def test_used_unknown_expired_and_revoked_links_get_the_same_page(delta: TenantWithOwner, owner: Browser) -> None:
     secrets = []
     for number in range(3):
         made = owner.post("/team/invitations/", {"email": f"{number}@example.org", "role": "viewer"})
@@ -110,7 +110,7 @@ def test_a_role_is_changed_and_a_member_removed(delta: TenantWithOwner, owner: B
     assert gone["Location"] == "/create-tenant/"
 
 
-def test_the_last_owner_is_told_why_they_cannot_go(delta: TenantWithOwner, owner: Browser) -> None:
+def test_the_last_owner_cannot_be_removed_and_sees_the_reason(delta: TenantWithOwner, owner: Browser) -> None:
     member = delta.membership(delta.owner)
     answer = owner.post(f"/team/members/{member.pk}/remove/", follow=True)
     assert "only owner" in answer.content.decode()
@@ -136,7 +136,7 @@ def test_a_viewer_can_read_but_not_change_the_team(delta: TenantWithOwner) -> No
         assert viewer.post(address, body).status_code == 403, address
 
 
-def test_open_invitations_are_shown_to_those_who_may_invite(delta: TenantWithOwner, owner: Browser) -> None:
+def test_open_invitations_are_shown_only_to_members_who_can_invite(delta: TenantWithOwner, owner: Browser) -> None:
     owner.post("/team/invitations/", {"email": "new@example.org", "role": "viewer", "project": ""})
     viewer = signed_in(delta.user_with_role(Role.VIEWER))
     answers = [who.get("/team/") for who in (owner, viewer)]
@@ -295,7 +295,7 @@ def test_a_project_owner_can_set_quotas_only_below_the_project(delta: TenantWith
         assert list(set_on) == [below.pk]
 
 
-def test_projects_are_made_renamed_limited_and_archived(delta: TenantWithOwner, owner: Browser) -> None:
+def test_projects_are_created_renamed_given_quotas_and_archived(delta: TenantWithOwner, owner: Browser) -> None:
     owner.post("/projects/new/", {"name": "lab", "project": delta.root.pk})
     with rls.tenant_scope(delta.tenant.pk):
         lab = Project.objects.get(name="lab")
@@ -373,7 +373,7 @@ def test_the_audit_page_filters_paginates_and_downloads(delta: TenantWithOwner, 
     assert ",'=p59," in text
 
 
-def test_a_user_without_a_tenant_creates_one(delta: TenantWithOwner) -> None:
+def test_a_user_without_a_tenant_is_redirected_to_create_one(delta: TenantWithOwner) -> None:
     from tenants.models import User
 
     user = User.objects.create_user("alone@example.org")

@@ -38,7 +38,7 @@ def test_a_payer_tops_up_the_wallet_and_sees_the_result(kestrel: TenantContext) 
     assert wallet_balance(kestrel) == 5000
 
 
-def test_an_automatic_top_up_is_set_shows_its_stop_and_is_removed(kestrel: TenantContext) -> None:
+def test_an_automatic_top_up_is_enabled_stopped_after_a_decline_and_disabled(kestrel: TenantContext) -> None:
     with clock.frozen_at(NOW):
         client = visitor(kestrel)
         form = {"threshold": "10", "amount": "50"}
@@ -66,7 +66,7 @@ def test_readers_and_wallets_without_a_gateway_have_no_top_up_form(kestrel: Tena
         assert "Auto top-up adds €50.00 when less than €10.00 is available." in shown
 
 
-def test_the_api_tops_up_once_a_key_and_keeps_a_rule(kestrel: TenantContext) -> None:
+def test_the_api_tops_up_once_per_key_and_stores_the_auto_top_up_rule(kestrel: TenantContext) -> None:
     with clock.frozen_at(NOW):
         api = ApiClient(kestrel.token(Role.OWNER))
         first = api.send("POST", "topups", {"amount": "50.00"}, Idempotency_Key="one")

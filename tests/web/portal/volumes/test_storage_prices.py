@@ -13,7 +13,7 @@ from tests.web.portal.signed_in_user import PortalSession
 pytestmark = pytest.mark.django_db
 
 
-def test_the_page_of_volumes_tells_prices_and_what_each_has_cost(portal: PortalSession) -> None:
+def test_the_volumes_page_shows_storage_prices_and_the_cost_so_far(portal: PortalSession) -> None:
     assert "GiB and month" not in portal.read("/volumes/")
     create_priced_storage(1_000_000, since=NOW - timedelta(days=40))
     add_volume_history(portal.owner.project, 100, NOW - timedelta(hours=10))
@@ -22,7 +22,7 @@ def test_the_page_of_volumes_tells_prices_and_what_each_has_cost(portal: PortalS
         assert part in page, part
 
 
-def test_a_region_has_one_offering_of_storage_however_often_it_is_asked_for() -> None:
+def test_a_region_has_exactly_one_storage_offering() -> None:
     first = volume_metering.storage_offering("eu-1", now=NOW)
     assert volume_metering.storage_offering("eu-1", now=NOW) == first
     assert list(Offering.objects.storage()) == [first]

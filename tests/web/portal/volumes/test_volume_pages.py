@@ -20,7 +20,7 @@ def volumes(portal: PortalSession) -> list[Volume]:
         return list(Volume.objects.order_by("id"))
 
 
-def test_one_is_made_however_often_the_button_is_pressed(portal: PortalSession) -> None:
+def test_submitting_the_form_twice_creates_one_volume(portal: PortalSession) -> None:
     assert "No volumes yet" in portal.read("/volumes/")
     key = re.search(r'name="key" value="([^"]+)"', portal.get("/volumes/").content.decode())
     assert key
@@ -32,7 +32,7 @@ def test_one_is_made_however_often_the_button_is_pressed(portal: PortalSession) 
         assert part in page
 
 
-def test_going_back_and_asking_for_another_shows_the_form_again_with_a_new_key(portal: PortalSession) -> None:
+def test_a_changed_form_under_a_used_key_is_shown_again_with_a_new_key(portal: PortalSession) -> None:
     assert portal.post("/volumes/", name="data", size="30", key="k1").status_code == 302
     back = portal.post("/volumes/", name="more", size="20", key="k1")
     assert (back.status_code, 'value="more"' in back.content.decode()) == (409, True)
@@ -57,7 +57,7 @@ def test_an_invalid_volume_form_shows_its_error(portal: PortalSession) -> None:
     assert portal.owner.quota_used(QuotaKind.STORAGE) == 30
 
 
-def test_a_lease_is_launched_on_one_and_it_says_which_has_it(portal: PortalSession) -> None:
+def test_a_lease_is_launched_on_a_volume_and_both_pages_show_it(portal: PortalSession) -> None:
     portal.post("/volumes/", name="data", size="30")
     (volume,) = volumes(portal)
     page = portal.get(f"/launch/?volume={volume.pk}").content.decode()
@@ -76,7 +76,7 @@ def test_a_lease_is_launched_on_one_and_it_says_which_has_it(portal: PortalSessi
     assert (again.status_code, "data is attached to fold, which is active" in visible_text(again)) == (409, True)
 
 
-def test_a_new_one_is_called_after_its_lease_and_goes_with_a_refused_one(portal: PortalSession) -> None:
+def test_a_new_volume_is_named_after_its_lease_and_not_kept_when_the_lease_is_refused(portal: PortalSession) -> None:
     form = {
         "class": "on_demand",
         "name": "fold",
@@ -127,7 +127,7 @@ def test_a_lease_is_stopped_and_started_again(portal: PortalSession) -> None:
 
 
 @pytest.mark.deep
-def test_what_cannot_be_stopped_or_started_says_why(portal: PortalSession) -> None:
+def test_a_refused_stop_or_start_shows_the_reason(portal: PortalSession) -> None:
     bare = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     assert 'popovertarget="stop"' not in portal.get(f"/leases/{bare.pk}/").content.decode()
     assert "It has no volume" in portal.read(f"/leases/{bare.pk}/stop/")

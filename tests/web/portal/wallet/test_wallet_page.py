@@ -47,7 +47,7 @@ def test_a_tenant_who_pays_by_invoice_sees_no_available_amount(kestrel: TenantCo
     assert "at this spend rate" not in shown
 
 
-def test_how_long_money_lasts_is_said_in_hours_and_then_in_days() -> None:
+def test_the_duration_of_the_available_amount_is_shown_in_hours_or_days() -> None:
     assert (
         runway_hours(100, 10**9, "EUR"),
         runway_hours(100, 0, "EUR"),
@@ -71,14 +71,14 @@ def test_every_page_shows_an_account_status_of_grace_or_suspended(kestrel: Tenan
         assert f"Running leases continue. {WHY}" in page_words(client.get("/"))
 
 
-def test_the_launch_page_says_that_there_is_no_money_before_it_is_asked(kestrel: TenantContext) -> None:
+def test_the_launch_page_of_an_empty_wallet_shows_the_available_amount(kestrel: TenantContext) -> None:
     with simulate():
         make_prepaid(kestrel)
         shown = page_words(visitor(kestrel, Role.OWNER).get("/launch/"))
         assert "is available in the wallet" in shown
 
 
-def test_the_api_tells_how_one_pays_and_refuses_what_there_is_no_money_for(kestrel: TenantContext) -> None:
+def test_the_api_shows_payment_terms_and_refuses_leases_without_funds(kestrel: TenantContext) -> None:
     with simulate():
         make_prepaid(kestrel)
         api = ApiClient(kestrel.token(Role.OWNER))
@@ -96,7 +96,7 @@ def test_the_api_tells_how_one_pays_and_refuses_what_there_is_no_money_for(kestr
         assert answer.json()["missing"] == "€1.02"  # type: ignore[attr-defined]
 
 
-def test_operators_set_terms_for_a_reason_and_the_audit_log_says_so(operator: Client, kestrel: TenantContext) -> None:
+def test_operators_set_payment_terms_with_a_reason_and_it_is_audited(operator: Client, kestrel: TenantContext) -> None:
     address = f"/ops/tenants/{kestrel.tenant.pk}/payment-terms/"
     with clock.frozen_at(NOW):
         assert "Payment terms of Kestrel" in page_words(operator.get(address))

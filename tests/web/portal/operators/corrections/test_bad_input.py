@@ -99,7 +99,7 @@ def put(operator: Client, invoice: Invoice, body: dict[str, Any]) -> Any:
     return operator.put(where, {"seen": "0", "reason": WHY} | body, content_type="application/json")
 
 
-def test_the_api_credits_a_part_once_and_then_the_rest(operator: Client, october: Invoice) -> None:
+def test_the_api_credits_a_part_once_and_then_the_remaining_amount(operator: Client, october: Invoice) -> None:
     part = {"lines": [{"n": 1, "amount": "0.50"}]}
     made = put(operator, october, part)
     assert made.status_code == 200, made.content
@@ -141,7 +141,7 @@ def test_a_draft_is_not_credited(operator: Client, november: Invoice) -> None:
 
 
 @pytest.mark.parametrize("kind", ["void", "draft"])
-def test_what_is_void_or_a_draft_is_not_disputed(
+def test_a_void_or_draft_invoice_cannot_be_disputed(
     kind: str, payer: Client, api: Any, october: Invoice, november: Invoice
 ) -> None:
     invoice = october if kind == "void" else november
@@ -160,7 +160,7 @@ def test_what_is_void_or_a_draft_is_not_disputed(
 
 
 @pytest.mark.parametrize("amount", ["2.01", "0", "-1", "1.005", "9" * 20, "one"])
-def test_no_more_than_the_line_is_disputed(amount: str, payer: Client, api: Any, october: Invoice) -> None:
+def test_an_invalid_dispute_amount_is_refused(amount: str, payer: Client, api: Any, october: Invoice) -> None:
     typed = {"line": "1", "amount": amount, "reason": WHY}
     page = payer.post(f"/invoices/{october.pk}/dispute/", typed, follow=True)
     assert "Dispute opened" not in words(page)
@@ -171,16 +171,14 @@ def test_no_more_than_the_line_is_disputed(amount: str, payer: Client, api: Any,
     assert nothing(october)
 
 
-def test_a_correction_credits_at_most_what_was_charged() -> None:
+def test_a_correction_credits_at_most_the_charged_amount() -> None:
     _, _, lease = create_ten_hour_lease()
     first = propose_correction(lease, 0, 23)
     assert first.minor == 2000
     assert approve_correction(first).status == "booked"
 
 
-def test_nobody_corrects_a_lease_of_their_own_or_of_another_tenant(
-    payer: Client, api: Any, kestrel: TenantContext
-) -> None:
+def test_tenants_cannot_propose_corrections(payer: Client, api: Any, kestrel: TenantContext) -> None:
     _, _, lease = create_ten_hour_lease()
     span = {"since": "2026-10-05T02:00:00Z", "until": "2026-10-05T05:00:00Z", "reason": WHY}
     assert api.send("PUT", f"/api/v1/ops/leases/{lease.pk}/correction", span).status_code in (401, 403, 404)
@@ -195,7 +193,7 @@ def test_nobody_corrects_a_lease_of_their_own_or_of_another_tenant(
     assert not Correction.objects.exists()
 
 
-def test_a_correction_of_a_lease_is_booked_for_its_own_tenant_alone(kestrel: TenantContext) -> None:
+def test_a_lease_correction_is_booked_only_for_the_tenant_of_the_lease(kestrel: TenantContext) -> None:
     _, _, lease = create_ten_hour_lease()
     found = propose_correction(lease, 2, 5)
     with (

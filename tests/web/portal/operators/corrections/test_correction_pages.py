@@ -91,7 +91,9 @@ def test_a_correction_is_approved_by_another_operator_than_its_author(author: Cl
     assert "recalculated, matches" in drawer
 
 
-def test_a_price_is_corrected_by_two_others(author: Client, other: Client, settings: Any) -> None:
+def test_a_price_correction_above_the_threshold_needs_two_approvals(
+    author: Client, other: Client, settings: Any
+) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 1
     third = staff(settings, "third")
     _, _, lease = create_ten_hour_lease()
@@ -107,7 +109,7 @@ def test_a_price_is_corrected_by_two_others(author: Client, other: Client, setti
     tasks.post_and_seal_ledger()
 
 
-def test_it_is_withdrawn(author: Client) -> None:
+def test_a_correction_is_withdrawn_and_nothing_is_booked(author: Client) -> None:
     _, _, lease = create_ten_hour_lease()
     page = author.post("/ops/corrections/", correction_form(lease.pk))["Location"]
     assert "Correction withdrawn. Nothing was booked." in page_words(
@@ -139,7 +141,7 @@ def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> A
     return answer.json()
 
 
-def test_the_api_does_the_same(author: Client, other: Client) -> None:
+def test_the_api_proposes_approves_and_withdraws_corrections(author: Client, other: Client) -> None:
     _, _, lease = create_ten_hour_lease()
     span = {"since": "2026-10-05T02:00:00Z", "until": "2026-10-05T05:00:00Z", "reason": WHY}
     made = put(author, f"leases/{lease.pk}/correction", span)
@@ -162,7 +164,7 @@ def test_the_api_does_the_same(author: Client, other: Client) -> None:
     assert author.get("/api/v1/ops/corrections?status=booked").json()["total_estimate"] == 1
 
 
-def test_the_checklist_of_the_month_names_what_waits() -> None:
+def test_the_month_close_checklist_lists_open_corrections_and_disputes() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     correction = propose_correction(lease, 2, 5, now=NOW)
@@ -182,7 +184,7 @@ def test_the_checklist_of_the_month_names_what_waits() -> None:
     assert state("Corrections are decided") == ("pending", "0 wait for approval, 1 being booked")
 
 
-def test_operators_take_the_same_files_and_each_look_is_kept(author: Client) -> None:
+def test_operators_download_exports_and_statements_and_each_read_is_audited(author: Client) -> None:
     tenant, _, _ = create_ten_hour_lease()
     invoice = close_period(tenant)
     focus = author.get(f"/ops/invoices/{invoice.pk}/exports/focus/")

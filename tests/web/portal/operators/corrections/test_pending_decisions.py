@@ -73,7 +73,9 @@ def test_prometheus_counts_pending_disputes_and_corrections(settings: Any) -> No
     assert read_gauges() == (0, 0, 0, 0)
 
 
-def test_the_control_room_names_what_waits(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_control_room_shows_open_disputes_and_corrections(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = [PendingDecisions(1, NOW, 2, 0, NOW)]
     monkeypatch.setattr(pending_decisions, "count_pending_decisions", lambda: found[0])
     shown = home(operator)

@@ -116,7 +116,7 @@ def test_without_an_encryption_key_no_credentials_are_stored(sim: Simulation, op
     assert operator.post(there, {"kubeconfig": kubeconfig()}).status_code == 400
 
 
-def test_findings_are_told_the_worst_first_and_examined_again_on_request(sim: Simulation, operator: Client) -> None:
+def test_findings_are_listed_worst_first_and_the_examination_can_be_repeated(sim: Simulation, operator: Client) -> None:
     add(operator)
     cluster = Cluster.objects.get()
     found = [
@@ -163,7 +163,7 @@ def test_an_unreachable_cluster_and_paused_inventory_are_shown_and_acceptable(
     assert Cluster.objects.get().accept_next_inventory
 
 
-def test_a_simulated_cluster_says_that_there_is_nothing_to_examine(sim: Simulation, operator: Client) -> None:
+def test_a_simulated_cluster_cannot_be_examined(sim: Simulation, operator: Client) -> None:
     create_fleet()
     here = f"/ops/clusters/{Cluster.objects.get().pk}/checks/"
     assert "simulated" in text(operator.get(here))

@@ -31,7 +31,7 @@ def page(client: Client, path: str) -> str:
 
 
 def kinds(html: str) -> list[str]:
-    """Return what the map paints, in order."""
+    """Return the kinds of slices on the map, in order."""
     drawing = html[html.index('class="fleet fleet-map"') :]
     drawing = drawing[: drawing.index("</svg>")]
     return [a or b for a, b in re.findall(r'<rect (?:class="([\w-]+)"|fill="url\(#pattern-(\w+)\)")', drawing)]
@@ -43,7 +43,9 @@ def figure(html: str, label: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", found.group(1)).split())
 
 
-def test_the_figures_are_those_of_the_fleet(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_the_page_shows_sold_share_revenue_and_queue_age(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
     sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.create_lease(kestrel, simulation.offering("3g.40gb", price_class="spot"))
     sim.run(600)
@@ -63,7 +65,7 @@ def test_every_gpu_hour_of_the_day_is_explained(sim: Simulation, kestrel: Tenant
     assert found.group(1) == found.group(2) == "4.0"
 
 
-def test_the_map_paints_what_each_unit_is_used_for(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_the_map_colours_each_gpu_by_its_use(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot"))
     sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
@@ -90,7 +92,9 @@ def test_the_map_can_be_coloured_by_tenant_and_by_price_class(
     assert (">Tern" in html or "Tern <b>" in html) == (by == "tenant")
 
 
-def test_above_five_tenants_the_rest_share_a_colour(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_the_map_gives_at_most_six_tenant_colours_and_groups_the_others(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
     for number in range(7):
         sim.create_lease(simulation.create_tenant(f"Tenant {number}"), simulation.offering("1g.10gb"))
     html = page(operator, "/ops/fleet-map/?by=tenant")
@@ -98,7 +102,7 @@ def test_above_five_tenants_the_rest_share_a_colour(sim: Simulation, kestrel: Te
     assert {kind for kind in kinds(html) if re.fullmatch(r"series-\d", kind)} == {f"series-{n}" for n in range(1, 7)}
 
 
-def test_an_unknown_colouring_is_the_plain_one(kestrel: TenantContext, operator: Client) -> None:
+def test_an_unknown_map_colouring_falls_back_to_the_default(kestrel: TenantContext, operator: Client) -> None:
     assert "free" in kinds(page(operator, "/ops/fleet-map/?by=%00"))
 
 
@@ -159,7 +163,9 @@ def test_attention_items_link_to_the_page_that_helps(sim: Simulation, kestrel: T
     assert "3 items need attention" in html
 
 
-def test_the_rail_describes_a_gpu_with_its_prices(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_the_side_panel_describes_a_gpu_with_its_price(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     html = page(operator, f"/ops/gpus/{simulation.held_allocations(lease)[0].gpu_id}/panel/")
     since = f'<time datetime="{lease.active_at:%Y-%m-%dT%H:%M:%S}'
@@ -178,14 +184,14 @@ def test_the_tooltip_of_a_gpu_shows_its_tenant_and_start(
     assert any("; whole GPU Kestrel, since " in each for each in found), found
 
 
-def test_the_integrity_checks_stand_in_one_line(kestrel: TenantContext, operator: Client) -> None:
+def test_the_summary_shows_every_integrity_check(kestrel: TenantContext, operator: Client) -> None:
     html = page(operator, "/ops/integrity-checks/")
     assert html.count("<use") == ALL
     assert "no oversell" in html
 
 
 def meter(html: str) -> str:
-    """Return the proofs' meter of the top bar, or of an answer that brings it."""
+    """Return the integrity check meter of the top bar or of a response."""
     found = re.search(r'<span class="meter-value (\w*)" id="integrity-count"[^>]*>([^<]*)</span>', html)
     assert found
     return f"{found.group(2).strip()} {found.group(1)}".strip()
@@ -208,12 +214,12 @@ def test_the_top_bar_shows_how_many_integrity_checks_pass(
     assert b'hx-swap-oob="true"' in operator.get("/ops/integrity-checks/", headers={"HX-Target": "proofs"}).content
 
 
-def test_the_control_room_asks_for_its_integrity_checks_once(kestrel: TenantContext, operator: Client) -> None:
+def test_the_control_room_requests_its_integrity_checks_once(kestrel: TenantContext, operator: Client) -> None:
     assert page(operator, "/ops/").count('hx-get="/ops/integrity-checks/"') == 1
 
 
 @pytest.mark.deep
-def test_a_thousand_gpus_cut_in_many_ways_stay_below_100_kb(
+def test_the_page_of_a_thousand_partitioned_gpus_stays_below_100_kb(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     simulation.create_fleet(
@@ -322,7 +328,7 @@ def queries_of(client: Client, path: str) -> list[str]:
     return [query["sql"] for query in seen.captured_queries]
 
 
-def test_revenue_many_times_that_of_last_week_is_told_as_a_multiple(
+def test_revenue_many_times_that_of_last_week_is_shown_as_a_multiple(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
@@ -339,7 +345,7 @@ def test_a_node_belongs_to_the_clusters_in_the_navigation(kestrel: TenantContext
     assert not re.search(r'href="/ops/"[^>]*aria-current', html)
 
 
-def test_the_audit_log_tells_prices_as_prices(kestrel: TenantContext, operator: Client) -> None:
+def test_the_audit_log_formats_price_changes_as_amounts_per_hour(kestrel: TenantContext, operator: Client) -> None:
     offering = simulation.offering("whole-gpu")
     operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
     html = page(operator, "/ops/system/")
@@ -348,7 +354,7 @@ def test_the_audit_log_tells_prices_as_prices(kestrel: TenantContext, operator: 
 
 
 @pytest.mark.parametrize("profile", ["3g.40gb", "9g.90gb"], ids=["no such place", "no such profile"])
-def test_a_gpu_whose_books_cannot_be_right_is_shown_as_such_and_hides_no_page(
+def test_a_gpu_with_inconsistent_allocations_is_reported_and_breaks_no_page(
     sim: Simulation, kestrel: TenantContext, operator: Client, profile: str
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))

@@ -101,7 +101,7 @@ def shares_offered() -> set[tuple[str, str]]:
     return set(rows.values_list("isolation", "profile"))
 
 
-def test_shares_are_drafted_where_a_clusters_driver_makes_them_for_each_lease(kestrel: TenantContext) -> None:
+def test_derived_offerings_include_shares_only_for_a_driver_with_soft_sharing(kestrel: TenantContext) -> None:
     gpu_catalogue.derive_offerings(now=NOW)
     assert shares_offered() == set()
     Cluster.objects.update(driver="hami")
@@ -112,9 +112,7 @@ def test_shares_are_drafted_where_a_clusters_driver_makes_them_for_each_lease(ke
     assert gpu_catalogue.derive_offerings(now=NOW) == 0
 
 
-def test_operators_who_derive_get_the_shares_of_simulated_gpus_as_drafts(
-    kestrel: TenantContext, operator: Client
-) -> None:
+def test_deriving_offerings_of_simulated_gpus_creates_draft_shares(kestrel: TenantContext, operator: Client) -> None:
     operator.post("/ops/offerings/derive/")
     assert shares_offered() == {(how, part) for how in ("soft", "none") for part in ("half", "quarter")}
     drafted = Offering.objects.filter(isolation__in=["soft", "none"])

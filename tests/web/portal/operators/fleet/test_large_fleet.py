@@ -20,7 +20,7 @@ def body(client: Client, path: str) -> str:
 
 
 @pytest.mark.deep
-def test_pages_of_a_large_fleet_stay_small_and_hold_every_row(
+def test_pages_of_a_large_fleet_stay_below_100_kb_and_list_every_row(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     slice_ = simulation.offering("1g.10gb")

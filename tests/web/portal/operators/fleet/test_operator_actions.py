@@ -39,7 +39,7 @@ def page(client: Client, path: str, status: int = 200) -> str:
     ("step", "state"),
     [("cordon", NodeState.CORDONED), ("drain", NodeState.DRAINING), ("mark-lost", NodeState.LOST)],
 )
-def test_a_node_is_taken_out_of_service_after_confirmation_and_audited(
+def test_removing_a_node_from_service_is_confirmed_and_audited(
     sim: Simulation, kestrel: TenantContext, operator: Client, step: str, state: NodeState
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
@@ -60,7 +60,7 @@ def test_a_node_is_taken_out_of_service_after_confirmation_and_audited(
 
 
 @pytest.mark.parametrize("reason", ["", " ", "x" * 200])
-def test_without_a_reason_nothing_changes_and_the_form_says_why(
+def test_without_a_valid_reason_nothing_changes_and_the_form_shows_an_error(
     kestrel: TenantContext, operator: Client, reason: str
 ) -> None:
     node = Node.objects.get()
@@ -115,7 +115,7 @@ def test_a_gpu_is_quarantined_and_returned(sim: Simulation, kestrel: TenantConte
     ]
 
 
-def test_a_faulty_gpu_stands_out_on_the_map_even_when_it_is_sold(
+def test_a_faulty_gpu_is_marked_on_the_map_even_when_it_is_sold(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
@@ -146,7 +146,7 @@ def test_clusters_show_each_node_with_its_use(sim: Simulation, kestrel: TenantCo
     assert "1.0 sold, 3.0 free" in shown
 
 
-def test_a_fleet_without_gpus_says_how_to_begin(db: None, operator: Client) -> None:
+def test_pages_of_an_empty_fleet_show_a_notice(db: None, operator: Client) -> None:
     assert "No clusters yet" in page(operator, "/ops/clusters/")
     assert "0 GPUs in 0 clusters" in page(operator, "/ops/")
 
@@ -186,7 +186,7 @@ def test_a_long_queue_is_paged(
     assert names[2] in page(operator, f"/ops/queue/{onward.group(1)}")
 
 
-def test_a_lease_shows_every_step_and_is_released_once(
+def test_a_lease_page_shows_every_transition_and_releases_once(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
@@ -236,7 +236,7 @@ def test_an_offering_is_derived_priced_published_and_retired(
     assert [len(trail(f"offering.{state}")) for state in ("published", "retired")] == [1, 1]
 
 
-def test_a_later_price_is_scheduled_and_the_running_one_closed(
+def test_a_future_price_is_scheduled_and_ends_the_current_one(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -270,7 +270,7 @@ def test_a_later_price_is_scheduled_and_the_running_one_closed(
         ("2", "2026-11-01T00:00", "already has a price"),
     ],
 )
-def test_an_invalid_price_is_refused_beside_its_field(
+def test_an_invalid_price_shows_an_error_and_keeps_the_input(
     kestrel: TenantContext, operator: Client, price: str, since: str, words: str
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -292,7 +292,7 @@ def test_an_invalid_price_is_refused_beside_its_field(
         ("2026-12-01T00:00-05:30", datetime(2026, 12, 1, 5, 30, tzinfo=UTC)),
     ],
 )
-def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
+def test_a_price_begins_at_the_entered_time_with_its_offset(
     kestrel: TenantContext, operator: Client, typed: str, meant: datetime
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -302,7 +302,7 @@ def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
     assert latest.valid.lower == meant
 
 
-def test_a_price_is_tried_on_last_month_before_it_is_published(
+def test_a_price_preview_shows_last_months_usage_at_the_new_price(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -322,7 +322,7 @@ def test_a_price_is_tried_on_last_month_before_it_is_published(
     assert list(PriceVersion.objects.values_list("pk", "valid")) == before
 
 
-def test_a_preview_without_usage_says_so_and_one_without_a_price_is_refused(
+def test_a_preview_without_usage_shows_a_notice_and_an_invalid_price_is_refused(
     kestrel: TenantContext, operator: Client
 ) -> None:
     address = f"/ops/offerings/{simulation.offering('whole-gpu').pk}/"

@@ -50,7 +50,7 @@ def test_a_tenant_sees_its_grants_with_expiry_and_paid_amounts(payer: Client, ke
     assert "Credit usage most recent Credit usage Invoice Line Credit Time Amount October 2026" in shown
 
 
-def test_each_state_of_a_grant_is_said(payer: Client, kestrel: TenantContext) -> None:
+def test_the_wallet_page_shows_the_state_of_each_grant(payer: Client, kestrel: TenantContext) -> None:
     create_grant(kestrel.tenant, 50, priority=1, now=utc("2026-10-02 00:00:00"))
     create_grant(kestrel.tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
     create_grant(kestrel.tenant, 70, expires_at=utc("2026-11-01 00:05:01"))
@@ -67,7 +67,7 @@ def test_each_state_of_a_grant_is_said(payer: Client, kestrel: TenantContext) ->
         assert state in shown
 
 
-def test_the_invoice_tells_what_credit_paid_of_it(payer: Client, kestrel: TenantContext) -> None:
+def test_an_invoice_shows_the_amount_paid_by_credit(payer: Client, kestrel: TenantContext) -> None:
     create_grant(kestrel.tenant, 150)
     invoice = october(kestrel)
     shown = page_words(payer.get(f"/invoices/{invoice.pk}/"))
@@ -80,14 +80,14 @@ def test_the_invoice_tells_what_credit_paid_of_it(payer: Client, kestrel: Tenant
     assert "To credits" in shown
 
 
-def test_an_invoice_that_credit_paid_whole_says_so(payer: Client, kestrel: TenantContext) -> None:
+def test_an_invoice_paid_in_full_by_credit_shows_no_amount_due(payer: Client, kestrel: TenantContext) -> None:
     create_grant(kestrel.tenant, 500)
     invoice = october(kestrel)
     payment_creation.open_due_payments(now=NOW)
     assert "no amount due after credits" in page_words(payer.get(f"/invoices/{invoice.pk}/"))
 
 
-def test_the_api_tells_of_grants_as_the_page_does(kestrel: TenantContext) -> None:
+def test_the_api_shows_grants_with_their_draws_and_returns(kestrel: TenantContext) -> None:
     grant = create_grant(kestrel.tenant, 500)
     invoice = october(kestrel)
     issue_note(invoice)
@@ -106,7 +106,7 @@ def test_the_api_tells_of_grants_as_the_page_does(kestrel: TenantContext) -> Non
 FORM = {"amount": "100.00", "reason": WHY, "project": "", "offering": "", "priority": "100", "last_day": ""}
 
 
-def test_an_operator_gives_credit_once_however_often_the_form_is_sent(operator: Client, kestrel: TenantContext) -> None:
+def test_a_grant_form_sent_twice_grants_credit_once(operator: Client, kestrel: TenantContext) -> None:
     address = f"/ops/tenants/{kestrel.tenant.pk}/grants/new/"
     page = operator.get(address)
     name = page.context["page"].form.name
@@ -159,7 +159,7 @@ def test_an_invalid_grant_shows_a_field_error_and_keeps_the_input(
         assert not Grant.objects.exists()
 
 
-def test_a_form_that_is_sent_again_with_another_amount_gives_nothing(operator: Client, kestrel: TenantContext) -> None:
+def test_a_grant_form_sent_again_with_another_amount_is_refused(operator: Client, kestrel: TenantContext) -> None:
     address = f"/ops/tenants/{kestrel.tenant.pk}/grants/new/"
     assert operator.post(address, FORM | {"name": "gra_1"}).status_code == 302
     assert "Another grant already uses this name." in page_words(
@@ -168,7 +168,7 @@ def test_a_form_that_is_sent_again_with_another_amount_gives_nothing(operator: C
     assert operator.get("/ops/tenants/ten_x/grants/new/").status_code == 404
 
 
-def test_operators_read_the_grants_of_all_over_the_api(operator: Client, kestrel: TenantContext) -> None:
+def test_operators_read_the_grants_of_all_tenants_over_the_api(operator: Client, kestrel: TenantContext) -> None:
     grant = create_grant(kestrel.tenant, 500)
     create_grant(create_customer()[0], 300)
     assert len(operator.get("/api/v1/ops/grants").json()["items"]) == 2

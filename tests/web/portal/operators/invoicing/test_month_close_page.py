@@ -74,7 +74,7 @@ def words(answer: Any) -> str:
     return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
-def test_a_month_that_is_over_is_closed_issued_and_collected_in_turn() -> None:
+def test_an_ended_month_is_closed_invoiced_and_collected_step_by_step() -> None:
     tenant = used()
     found = items()
     assert found["The month is over"].state is CheckState.DONE
@@ -101,7 +101,7 @@ def test_a_month_that_is_over_is_closed_issued_and_collected_in_turn() -> None:
     assert whole.done_count == len(whole.checks)
 
 
-def test_before_its_end_a_month_is_not_over_anywhere() -> None:
+def test_before_its_end_a_month_is_pending_and_not_closed() -> None:
     used()
     found = items(now=utc("2026-10-31 23:00:00"))
     assert found["The month is over"].state is CheckState.PENDING
@@ -121,7 +121,7 @@ def test_a_lease_not_observed_since_the_month_end_is_a_late_meter() -> None:
     assert (found.state, found.examples) == (CheckState.PENDING, (f"{lease.pk} of {tenant.name}",))
 
 
-def test_usage_without_a_price_is_listed_until_it_has_one() -> None:
+def test_usage_without_a_price_is_listed_until_a_price_is_set() -> None:
     _, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
@@ -144,7 +144,7 @@ def test_usage_without_a_tax_rate_is_listed(settings: Any) -> None:
     assert items()["Every tax has a rate"].state is CheckState.DONE
 
 
-def test_a_payment_that_waits_for_a_person_is_named() -> None:
+def test_a_payment_that_needs_manual_action_is_listed() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.REJECTED)
     process_payment(request_payment(invoice))
@@ -152,7 +152,7 @@ def test_a_payment_that_waits_for_a_person_is_named() -> None:
     assert (found.state, found.examples) == (CheckState.ACTION_REQUIRED, (str(invoice),))
 
 
-def test_books_that_do_not_agree_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_currency_whose_ledger_does_not_balance_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     used()
     odd = (TrialBalance("EUR", (TrialBalanceLine("EUR", "cash", 1, 5, 0),)),)
     monkeypatch.setattr(close_checklist.ledger_balances, "stored_trial_balance", lambda: odd)
@@ -164,7 +164,7 @@ def test_books_that_do_not_agree_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_the_page_closes_what_is_over_and_says_what_could_not_be(operator: Client, settings: Any) -> None:
+def test_the_page_closes_ended_months_and_reports_a_missing_tax_rate(operator: Client, settings: Any) -> None:
     assert "No usage yet, so there is no month to close." in words(operator.get("/ops/month-close/"))
     used()
     shown = words(operator.get("/ops/month-close/?month=odd"))
@@ -187,7 +187,7 @@ def test_the_page_closes_what_is_over_and_says_what_could_not_be(operator: Clien
     assert "There is no standard tax rate on the last day of 2026-10" in shown
 
 
-def test_the_same_over_the_api(operator: Client) -> None:
+def test_a_month_is_closed_over_the_api(operator: Client) -> None:
     assert operator.get("/api/v1/ops/month-closes/2026-10").status_code == 404
     used()
     body = operator.get("/api/v1/ops/month-closes/2026-10").json()

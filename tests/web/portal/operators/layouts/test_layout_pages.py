@@ -24,7 +24,7 @@ def node(sim: Simulation) -> Node:
 
 @pytest.fixture
 def kestrel(node: Node, sim: Simulation) -> TenantContext:
-    """Somebody who waits for a shape that no GPU is cut into."""
+    """A tenant whose queued lease needs a slice that no GPU offers."""
     made = create_tenant("Kestrel")
     sim.request_lease(made, offering("3g.40gb"), quantity=2)
     sim.run(180)
@@ -48,7 +48,7 @@ def trail() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.deep
-def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
+def test_a_plan_is_requested_approved_and_carried_out_on_the_pages(
     sim: Simulation, node: Node, kestrel: TenantContext, operator: Client
 ) -> None:
     Cluster.objects.update(auto_repartition=False)
@@ -118,7 +118,7 @@ def test_enabling_automatic_repartitioning_plans_the_cluster_at_once(sim: Simula
         assert (hint in {each[2:4] for each in sim.messages}) is auto_repartition
 
 
-def test_a_change_is_called_off_with_a_reason(
+def test_a_layout_change_is_cancelled_with_a_reason(
     sim: Simulation, node: Node, kestrel: TenantContext, operator: Client
 ) -> None:
     change = propose_repartition(node, sim)
@@ -134,7 +134,7 @@ def test_a_change_is_called_off_with_a_reason(
 
 
 @pytest.mark.parametrize(("verb", "cut"), [("retry", "3g.40gb"), ("roll-back", "1g.10gb")])
-def test_what_is_quarantined_is_decided_on_its_page(
+def test_a_quarantined_layout_change_is_retried_or_rolled_back_on_its_page(
     sim: Simulation, node: Node, kestrel: TenantContext, operator: Client, verb: str, cut: str
 ) -> None:
     break_node(node, "fails")
@@ -154,7 +154,7 @@ def test_what_is_quarantined_is_decided_on_its_page(
     assert {each["profile"] for gpu in Gpu.objects.all() for each in gpu.fixed_layout} >= {cut}
 
 
-def test_a_cluster_without_fixed_cuts_says_so(sim: Simulation, node: Node, operator: Client) -> None:
+def test_a_cluster_without_fixed_layouts_shows_a_notice(sim: Simulation, node: Node, operator: Client) -> None:
     Gpu.objects.update(layout_policy="dynamic", fixed_layout=[])
     here = f"/ops/clusters/{node.cluster_id}/layouts/"
     assert "No fixed layouts" in page(operator, here)
@@ -162,13 +162,15 @@ def test_a_cluster_without_fixed_cuts_says_so(sim: Simulation, node: Node, opera
     assert "start automatically" in page(operator, f"{here}plan/")
 
 
-def test_what_is_not_there_is_missing(operator: Client) -> None:
+def test_unknown_layout_changes_and_clusters_return_404(operator: Client) -> None:
     for path in ("/ops/layout-changes/lch_x/", "/ops/clusters/clu_x/layouts/"):
         assert operator.get(path).status_code == 404
 
 
 @pytest.mark.deep
-def test_waiting_for_leases_is_told(sim: Simulation, node: Node, kestrel: TenantContext, operator: Client) -> None:
+def test_a_layout_change_shows_that_it_waits_for_the_last_lease(
+    sim: Simulation, node: Node, kestrel: TenantContext, operator: Client
+) -> None:
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1200)
     change = propose_repartition(node, sim)
     operator.post(f"/ops/layout-changes/{change.pk}/approve/", {"reason": "go"})

@@ -56,7 +56,7 @@ def name_of(invoice: Invoice) -> str:
         return reload_invoice(invoice).tenant.name
 
 
-def test_books_that_nobody_opened_yet_say_so(operator: Client) -> None:
+def test_an_empty_ledger_shows_a_notice(operator: Client) -> None:
     body = read(operator)
     assert "No entries yet." in body
     assert "No accounts yet" in body
@@ -76,7 +76,7 @@ def test_both_sides_and_the_latest_transfers_are_shown(operator: Client) -> None
     assert f"payment {invoice} {name_of(invoice)} cash receivable €2.00" in body
 
 
-def test_an_invoices_transfers_are_one_click_away(operator: Client) -> None:
+def test_the_page_links_to_the_transfers_of_an_invoice(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
     page = raw(operator)
     assert f'href="/ops/ledger/?invoice={invoice.pk}"' in page
@@ -87,7 +87,7 @@ def test_an_invoices_transfers_are_one_click_away(operator: Client) -> None:
     assert "Show all transfers" in body
 
 
-def test_a_tenants_transfers_are_one_click_away(operator: Client) -> None:
+def test_the_page_links_to_the_transfers_of_a_tenant(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
     assert f'href="/ops/ledger/?tenant={invoice.tenant_id}"' in raw(operator)
     body = read(operator, f"?tenant={invoice.tenant_id}")
@@ -96,7 +96,7 @@ def test_a_tenants_transfers_are_one_click_away(operator: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["?invoice=inv_none", "?tenant=ten_none", "?invoice=inv_none&tenant=ten_none"])
-def test_what_is_not_there_has_no_transfers(operator: Client, query: str) -> None:
+def test_an_unknown_invoice_or_tenant_has_no_transfers(operator: Client, query: str) -> None:
     paid()
     assert "No transfers for" in read(operator, query)
 
@@ -107,7 +107,7 @@ def test_an_invalid_query_string_is_ignored(operator: Client, query: str) -> Non
     assert str(invoice) in read(operator, query)
 
 
-def test_a_long_list_goes_on_with_earlier_transfers(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_paginated_to_earlier_transfers(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_page, "LIST_PAGE_SIZE", 2)
     invoice = paid()
     first = raw(operator)
@@ -119,7 +119,7 @@ def test_a_long_list_goes_on_with_earlier_transfers(operator: Client, monkeypatc
     assert "Earlier transfers" not in second
 
 
-def test_a_reversal_names_what_it_takes_back(operator: Client) -> None:
+def test_a_reversal_names_the_reversed_transfer(operator: Client) -> None:
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
         Invoice.objects.filter(pk=invoice.pk).update(status="void")
@@ -129,7 +129,7 @@ def test_a_reversal_names_what_it_takes_back(operator: Client) -> None:
     assert "Balanced EUR €0.00 €0.00" in body
 
 
-def test_books_that_do_not_balance_are_red(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbalanced_ledger_is_reported_by_currency(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from billing.services.ledger.ledger_balances import TrialBalance, TrialBalanceLine
 
     odd = (
@@ -152,7 +152,7 @@ def test_the_number_of_queries_is_the_same_with_many_transfers(operator: Client)
     assert len(set(counts)) == 1, counts
 
 
-def test_the_api_gives_every_transfer_and_can_be_asked_for_some(operator: Client) -> None:
+def test_the_api_lists_and_filters_transfers(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
 
     def items(query: str) -> list[dict[str, object]]:
@@ -175,7 +175,7 @@ def test_the_api_gives_every_transfer_and_can_be_asked_for_some(operator: Client
     assert operator.get("/api/v1/ops/ledger-transfers/odd").status_code == 404
 
 
-def test_the_trial_balance_over_the_api_is_the_pages(operator: Client) -> None:
+def test_the_api_shows_the_trial_balance(operator: Client) -> None:
     paid()
     items = operator.get("/api/v1/ops/trial-balance").json()["items"]
     assert [(each["type"], each["debit"]["amount"], each["credit"]["amount"]) for each in items] == [

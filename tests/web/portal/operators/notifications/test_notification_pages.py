@@ -62,7 +62,7 @@ def test_an_email_without_a_recipient_is_shown_and_can_be_retried(operator: Clie
     assert len(send(now=LATER)) == 1
 
 
-def test_the_same_over_the_api(operator: Client) -> None:
+def test_an_undelivered_email_is_listed_and_resent_over_the_api(operator: Client) -> None:
     invoice = create_final_invoice()
     send()
     letter = unsent(invoice)
@@ -77,7 +77,7 @@ def test_the_same_over_the_api(operator: Client) -> None:
         assert operator.put(address, body, content_type="application/json").status_code == 409
 
 
-def test_of_many_the_oldest_are_fetched_and_all_counted() -> None:
+def test_only_the_oldest_unsent_emails_are_loaded_but_all_are_counted() -> None:
     create_final_invoice()
     create_final_invoice()
     send()
@@ -86,7 +86,7 @@ def test_of_many_the_oldest_are_fetched_and_all_counted() -> None:
     assert (len(found.unsent), found.unsent_in_all) == (1, 2)
 
 
-def test_a_refund_that_is_stuck_is_seen_where_payments_are(operator: Client) -> None:
+def test_a_stuck_refund_is_shown_on_the_system_page(operator: Client) -> None:
     invoice = create_paid_invoice()
     fail_next_charges(invoice, GatewayFault.REJECTED)
     process_refund(request_refund(invoice, 40))

@@ -67,7 +67,7 @@ def test_an_invalid_refund_shows_its_error_on_the_form(operator: Client, form: d
     assert (refunds_of(invoice), balance_of(invoice)) == ([], 120)
 
 
-def test_without_a_credit_note_the_refund_page_asks_for_one_first(operator: Client) -> None:
+def test_without_a_credit_note_the_refund_page_requires_one_first(operator: Client) -> None:
     invoice = create_paid_invoice(credited=0)
     assert "First issue a credit note" in operator.get(address(invoice)).content.decode()
     assert operator.get("/ops/payments/pay_gone/refund/").status_code == 404
@@ -143,7 +143,7 @@ def test_a_pending_refund_is_not_shown_as_sent(operator: Client) -> None:
         ("canceled", "could not be refunded to the payment card"),
     ],
 )
-def test_the_invoice_says_what_became_of_it(status: str, words: str) -> None:
+def test_the_invoice_shows_the_status_of_its_refund(status: str, words: str) -> None:
     mark = PaymentRefund(id="re_1", status=status, minor=40, made_at=NOW)
     invoice = Invoice(currency="EUR")
     shown = {"marks": {"refunds": [mark]}, "invoice": invoice}

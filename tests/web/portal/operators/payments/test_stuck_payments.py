@@ -64,7 +64,9 @@ def test_a_stuck_payment_is_listed_with_tenant_amount_and_reason(operator: Clien
     assert "Pending payments 1, oldest" in body
 
 
-def test_many_are_counted_and_the_oldest_shown(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_stuck_payments_only_the_oldest_are_shown_but_all_are_counted(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pending_collections, "MAX_SHOWN", 2)
     invoices = [stuck() for _ in range(3)]
     body = read(operator)
@@ -73,7 +75,7 @@ def test_many_are_counted_and_the_oldest_shown(operator: Client, monkeypatch: py
     assert [str(each) in body for each in invoices].count(True) == 2
 
 
-def test_the_page_asks_as_often_however_many_wait(operator: Client) -> None:
+def test_the_number_of_queries_is_the_same_with_many_stuck_payments(operator: Client) -> None:
     counts = []
     for _ in range(3):
         stuck()
@@ -83,7 +85,7 @@ def test_the_page_asks_as_often_however_many_wait(operator: Client) -> None:
     assert len(set(counts)) == 1, counts
 
 
-def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Client) -> None:
+def test_an_operator_marks_a_payment_as_failed_after_a_confirmation(operator: Client) -> None:
     invoice = stuck()
     with tenant_scope(invoice.tenant_id):
         payment = invoice.payments.get()

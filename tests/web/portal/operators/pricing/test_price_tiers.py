@@ -79,7 +79,7 @@ def test_each_form_line_needs_a_threshold_and_a_price() -> None:
         price_tiers.parse_tier_lines("100")
 
 
-def test_an_operator_publishes_tiers_on_the_page_and_tenants_read_them(operator: Client) -> None:
+def test_tiers_published_on_the_page_are_readable_by_tenants(operator: Client) -> None:
     offering = create_priced_offering(3 * EURO)
     path, kestrel = f"/ops/offerings/{offering.pk}/", create_tenant("Kestrel")
     typed = {"price": "3", "from": f"{SOON:%Y-%m-%dT%H:%M}", "model": "graduated", "tiers": "100 2.50\n500 2"}

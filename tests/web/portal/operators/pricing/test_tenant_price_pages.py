@@ -29,7 +29,7 @@ def read(answer: Any) -> str:
     return str(answer.content.decode())
 
 
-def test_a_price_is_agreed_shown_and_ended(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_a_tenant_price_is_created_shown_and_ended(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     offering = simulation.offering("whole-gpu")
     address = f"/ops/offerings/{offering.pk}/tenant-prices/"
     assert "All tenants pay the list price." in read(operator.get(address))
@@ -82,7 +82,7 @@ def test_a_price_that_overlaps_another_is_refused_on_the_page(
     assert len(own(kestrel)) == 1
 
 
-def test_a_price_is_tried_on_the_last_month_of_one_tenant(
+def test_a_tenant_price_preview_uses_the_tenants_last_month(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -103,7 +103,9 @@ def test_a_price_is_tried_on_the_last_month_of_one_tenant(
     assert own(kestrel) == []
 
 
-def test_the_same_over_the_api(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_a_tenant_price_is_set_and_ended_over_the_api(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
     offering = simulation.offering("whole-gpu")
     address, wanted = f"/api/v1/ops/offerings/{offering.pk}/price", {"per_hour": "1.25"}
     for bad in ({"until": "2027-01-01T00:00:00Z"}, {"free": True}):

@@ -80,7 +80,7 @@ def kestrel(sim: Simulation) -> TenantContext:
 
 
 @pytest.mark.deep
-def test_pages_and_calls_of_plans_ask_as_often_with_many_as_with_few(
+def test_the_number_of_queries_is_the_same_with_many_plans(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, offering())

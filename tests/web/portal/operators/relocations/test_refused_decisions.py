@@ -1,4 +1,4 @@
-"""Invalid decisions about a plan change nothing and say why."""
+"""Refused decisions about relocation plans."""
 
 import pytest
 from django.test import Client

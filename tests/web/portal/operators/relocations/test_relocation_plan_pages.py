@@ -75,7 +75,7 @@ def test_a_plan_for_a_queued_lease_is_shown_in_the_control_room_and_drawn(
 
 
 @pytest.mark.deep
-def test_a_phone_shows_where_a_relocation_comes_from_and_goes_to(
+def test_source_and_target_of_a_relocation_are_visible_on_a_phone(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     shown = page(operator, f"/ops/relocation-plans/{plan(operator, sim).pk}/")
@@ -128,12 +128,12 @@ def test_an_accepted_plan_is_cancelled(sim: Simulation, kestrel: TenantContext, 
 
 
 @pytest.mark.deep
-def test_what_is_no_plan_is_missing(operator: Client, kestrel: TenantContext) -> None:
+def test_an_unknown_plan_returns_404(operator: Client, kestrel: TenantContext) -> None:
     assert operator.get("/ops/relocation-plans/mpl_nothing/").status_code == 404
 
 
 @pytest.mark.deep
-def test_a_cluster_whose_driver_cuts_nothing_is_never_planned(
+def test_no_plan_is_proposed_for_a_cluster_with_the_plain_device_plugin(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     Cluster.objects.update(driver="device_plugin")

@@ -24,7 +24,7 @@ def operator(settings: Any) -> Client:
 
 
 def acts(tenant: Tenant) -> list[tuple[str, str, str]]:
-    """Return what operators did to a tenant: what, who, why."""
+    """Return action, actor and reason of operator actions on a tenant."""
     with rls.staff_scope():
         done = AuditEvent.objects.filter(tenant_id=tenant.pk, actor_kind="staff").order_by("at", "id")
         return [(each.action, each.actor_label, each.detail["why"]) for each in done]

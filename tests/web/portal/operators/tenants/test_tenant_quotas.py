@@ -22,7 +22,7 @@ def set_quota(operator: Client, owner: TenantContext, kind: str, limit: str) -> 
     assert (answer.status_code, answer["Location"]) == (302, "/ops/tenants/")
 
 
-def test_a_lower_quota_refuses_the_next_lease_and_ends_none(
+def test_a_lower_quota_refuses_new_leases_and_ends_no_running_one(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     slice_ = simulation.offering("1g.10gb")
@@ -40,7 +40,7 @@ def test_a_lower_quota_refuses_the_next_lease_and_ends_none(
     assert "1 of 1" in visible_text(operator.get("/ops/tenants/"))
 
 
-def test_a_higher_quota_lets_the_next_lease_in_and_is_in_the_audit_log(
+def test_a_higher_quota_allows_the_next_lease_and_is_audited(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     set_quota(operator, kestrel, "units", "1")
@@ -63,7 +63,7 @@ def test_a_higher_quota_lets_the_next_lease_in_and_is_in_the_audit_log(
         (QuotaKind.BURN, "12.5", 12_500_000_000),
     ],
 )
-def test_each_kind_is_kept_exactly_as_it_was_given(
+def test_each_kind_of_quota_is_stored_exactly_as_entered(
     kestrel: TenantContext, operator: Client, kind: QuotaKind, limit: str, kept: int
 ) -> None:
     set_quota(operator, kestrel, kind, limit)
@@ -74,7 +74,7 @@ def test_each_kind_is_kept_exactly_as_it_was_given(
     assert f'value="{limit}"' in field.group()
 
 
-def test_nobody_but_that_tenant_has_it(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_a_quota_applies_to_its_own_tenant_only(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     other = simulation.create_tenant("Merlin")
     set_quota(operator, kestrel, "units", "0")
     sim.create_lease(other, simulation.offering("1g.10gb"))
