@@ -110,12 +110,12 @@ FAULTS: dict[str, Fault] = {
     ),
     "503 with Retry-After": shared_tests(
         f"{RETRIED}[503]",
-        simulated=f"{TRANSPORT}::test_a_pause_longer_than_we_have_is_told_to_the_caller",
+        simulated=f"{TRANSPORT}::test_a_retry_after_beyond_the_deadline_is_raised_to_the_caller",
         real=f"{NAMED_TIME}[503]",
         why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
     "410 in the stream": separate_tests(
-        f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
+        f"{REFLECTOR}::test_a_410_event_in_a_watch_relists_after_a_random_delay",
         f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_again_and_once",
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
@@ -153,7 +153,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "token revoked": shared_tests(
         f"{DENIED}[401]",
-        simulated=f"{TRANSPORT}::test_a_token_that_stays_bad_is_denied",
+        simulated=f"{TRANSPORT}::test_a_token_rejected_twice_is_denied",
         real=f"{KILLED}::test_a_token_that_was_revoked_says_nothing_either",
         why="Tokens are the real server's; what a call does with a bad one is tried on a scripted server.",
     ),
