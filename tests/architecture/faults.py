@@ -137,7 +137,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "restored from an old backup": shared_tests(
         f"{TROUBLES}::test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed",
-        simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
+        simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_with_an_older_version_freezes_the_cluster_and_keeps_objects",
         real=(
             f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
             f"{KILLED}::test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot",
@@ -187,7 +187,7 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
         f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
         f"{MOVES}::test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was",
-        simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
+        simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_lost_node_is_ready_again_once_it_reports_and_has_no_unknown_pods",
         real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),

@@ -1,4 +1,4 @@
-"""Leases accept traffic only from the configured or derived namespaces."""
+"""Namespaces from which leases accept traffic."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def test_network_policies_allow_the_namespaces_of_the_ingress(
     into = connect_to_cluster(cluster.pk, dict)
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     provisioner = KubernetesProvisioner(cluster.pk, replace(into, transport=wire.transport, memory=None))
-    with pytest.raises(ClusterUnreachable):  # for it answers nonsense from then on
+    with pytest.raises(ClusterUnreachable):  # the scripted server answers invalid objects from here on
         provisioner.ensure(provision_spec(), now=NOW)
     (policy,) = (each.body for each in wire.requests if "/gpub-ingress?" in each.path)
     sources = [source for rule in policy["spec"]["ingress"] for source in rule["from"]]
