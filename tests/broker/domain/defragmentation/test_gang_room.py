@@ -1,4 +1,4 @@
-"""Slices of a gang find room where others can be relocated.
+"""Relocations that make room for the slices of a gang.
 
 Fleets are drawn as in gpus.py: profile@unit, `!` = immovable.
 """
@@ -86,7 +86,7 @@ def test_cyclic_relocations_leave_the_fleet_unchanged(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("same_node", [True, False])
-def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: bool) -> None:
+def test_relocations_stay_within_their_gain_and_budget(same_node: bool) -> None:
     def gpus_before() -> list[str]:
         return ["1@0 3@4!", "2@0!"]
 
@@ -103,7 +103,7 @@ def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: b
 
 @settings(max_examples=40)
 @given(st.data())
-def test_the_steps_can_be_taken_in_their_order(data: st.DataObject) -> None:
+def test_relocation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
     gpus, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
     for number in range(data.draw(st.integers(1, 24))):

@@ -33,7 +33,7 @@ def test_a_lifted_slice_without_room_is_not_placed() -> None:
     assert draw(gpus) == ["2@0", "7@0"]
 
 
-def test_a_draft_is_undone_as_far_as_a_mark() -> None:
+def test_a_draft_can_be_undone_back_to_a_mark() -> None:
     gpus = fleet("1@0 2@2", "3@0", "")
     draft = RelocationDraft(gpus)
     draft.put(draft.lift("0.0")._replace(start=4), 1)
