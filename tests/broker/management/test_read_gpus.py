@@ -130,7 +130,7 @@ def test_an_extra_profile_is_reported_with_a_valid_override(driver: Driver) -> N
             "T4-15GB",
         ]  # with what is set now
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN), *driver.gpus]
-    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU told it
+    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU reported it
 
 
 def test_a_missing_profile_is_reported_without_an_override(driver: Driver) -> None:

@@ -119,7 +119,7 @@ def test_an_extension_counts_in_the_month_of_its_request(sim: Simulation, kestre
     assert limit(kestrel, HOURS, PLENTY, kestrel.project, sim.now).used == 600 * 1000
     sim.release_lease(lease)
     sim.run(10)
-    assert kestrel.quota_used(HOURS) == 0  # its 90 minutes were asked for in November
+    assert kestrel.quota_used(HOURS) == 0  # its 90 minutes were requested in November
 
 
 def test_an_ended_lease_counts_only_hours_beyond_earlier_months(sim: Simulation, kestrel: TenantContext) -> None:
@@ -139,7 +139,7 @@ def test_an_ended_lease_counts_only_hours_beyond_earlier_months(sim: Simulation,
     assert limit(kestrel, HOURS, PLENTY, kestrel.project, sim.now).used == (used - 3900) * 1000
 
 
-def test_changing_a_limit_counts_nothing_twice(sim: Simulation, kestrel: TenantContext) -> None:
+def test_changing_a_quota_limit_counts_no_lease_twice(sim: Simulation, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("whole-gpu"))
     for amount in (PLENTY, 5, PLENTY):
         assert limit(kestrel, UNITS, amount, kestrel.project, sim.now).used == 7_000

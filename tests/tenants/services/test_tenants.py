@@ -120,7 +120,7 @@ def test_only_operators_set_the_quota_of_the_root_project(delta: TenantWithOwner
         assert actions(delta) == before
 
 
-def test_the_tightest_quota_on_the_path_decides_what_is_free(delta: TenantWithOwner) -> None:
+def test_free_quota_is_that_of_the_tightest_quota_on_the_path(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     with rls.tenant_scope(delta.tenant.pk):
         quotas.set_limit(project=lab, kind=QuotaKind.UNITS, limit=50_000, actor=OPERATOR, now=current_time())

@@ -54,7 +54,7 @@ def test_a_gpu_with_immovable_slices_or_a_whole_gpu_lease_is_not_used() -> None:
     assert draw(gpus) == before
 
 
-def test_a_gang_over_several_nodes_gets_room_on_each() -> None:
+def test_a_gang_over_several_nodes_gets_slots_on_each() -> None:
     gpus = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
     found = make_room_for_gang(gpus, gang(2, P4), same_node=False)
     assert found is not None
@@ -62,7 +62,7 @@ def test_a_gang_over_several_nodes_gets_room_on_each() -> None:
     assert {step.to_gpu for step in found.steps} == {2}
 
 
-def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
+def test_without_free_slots_for_relocated_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
     before = draw(gpus)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None

@@ -87,7 +87,7 @@ def test_the_eighth_unit_beside_seven_small_slices_is_fragmented() -> None:
         (PlacedSlice(ONE_ME.placed_at(0), ONE_ME), (ONE_ME,), 7),
     ],
 )
-def test_units_are_fragmented_by_what_the_pool_sells(
+def test_fragmented_units_depend_on_the_profiles_offered(
     held: PlacedSlice, offered: tuple[Profile, ...], lost: int
 ) -> None:
     assert fragmented_units(state_of([held]), offered, grid=8) == lost

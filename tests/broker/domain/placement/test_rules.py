@@ -112,7 +112,7 @@ def test_popularity_breaks_ties_by_demand() -> None:
     rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.options[0][right] if move.start == 6)
-    # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
+    # With the last half touched no 3g fits any more: the two remaining compute slices serve no request.
     assert rule(TABLE, 0, right, late)[5] == 2
     # Taking one of them is no loss to anybody then.
     assert rule(TABLE, 0, late.after, TABLE.options[0][late.after][-1])[5] == -1

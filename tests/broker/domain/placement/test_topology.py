@@ -64,7 +64,9 @@ def topologies(draw: st.DrawFn) -> Topology:
 
 
 @given(topologies(), st.sets(st.sampled_from(EIGHT[:5]), min_size=1), st.integers(1, 5))
-def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: set[str], count: int) -> None:
+def test_the_chosen_gpus_have_the_shortest_possible_longest_link(
+    topology: Topology, free: set[str], count: int
+) -> None:
     found = topology.closest_free_gpus(free, count)
     assert (found is None) == (len(free) < count)
     if found:

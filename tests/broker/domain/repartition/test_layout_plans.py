@@ -151,7 +151,7 @@ def test_a_node_below_the_minimum_gain_is_not_changed() -> None:
     assert [(each.node, each.gain_milli) for each in plans] == [("n2", 1000)]
 
 
-def test_as_few_gpus_as_possible_change() -> None:
+def test_a_plan_changes_as_few_gpus_as_possible() -> None:
     nodes = [CurrentNode(f"n{n}", tuple(CurrentGpu(i, ONES) for i in range(8))) for n in range(2)]
     plans = plan_node_layouts(nodes, {"1g.10gb": 90_000, "3g.40gb": 4_000}, CATALOGUE)
     assert [len(each.changed) for each in plans] == [2]

@@ -147,7 +147,7 @@ def test_a_node_without_progress_for_ten_minutes_is_retried_and_then_quarantined
     )
 
 
-def test_a_reboot_may_take_twice_as_long() -> None:
+def test_a_rebooting_node_is_retried_only_after_twenty_minutes() -> None:
     reboots = replace(REQUESTED, state="rebooting")
     assert (
         decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=19, attempts=1), reboots, WANTED).step

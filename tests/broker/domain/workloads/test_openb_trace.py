@@ -44,6 +44,6 @@ def test_a_trace_request_without_a_gpu_is_refused(gpus: int, milli: int) -> None
         map_trace_request(num_gpu=gpus, gpu_milli=milli, model=H100)
 
 
-def test_a_model_without_the_slice_is_refused() -> None:
+def test_a_trace_request_for_a_model_without_mig_slices_is_refused() -> None:
     with pytest.raises(ValueError, match="has no slice of 1 compute slices"):
         map_trace_request(num_gpu=1, gpu_milli=100, model=PRO_5000)

@@ -332,7 +332,7 @@ def test_a_gpu_is_sold_only_as_the_profiles_and_placements_it_publishes() -> Non
         part("GPU-b", "7g.80gb", *range(8)),
     ]
     assert published_starts(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
-    # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
+    # A slice without units cannot be requested by placement; a scheduler that picks takes any.
     placeless = part("GPU-a", "2g.20gb")
     assert published_starts(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
     assert published_starts(*parts[:1], placeless, extended=True) == {

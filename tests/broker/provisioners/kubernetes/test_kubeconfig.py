@@ -49,14 +49,14 @@ def config(**changes: Any) -> dict[str, Any]:
     return {**whole, **changes}
 
 
-def test_only_the_context_in_use_is_kept() -> None:
+def test_only_the_current_context_of_a_kubeconfig_is_kept() -> None:
     kept = parse_kubeconfig(yaml.safe_dump(config()))
     assert server_address(kept) == "https://prod.example"
     assert "lab" not in str(kept)
     assert parse_kubeconfig(yaml.safe_dump(kept)) == kept
 
 
-def test_another_context_can_be_named() -> None:
+def test_a_kubeconfig_context_can_be_selected_by_name() -> None:
     assert server_address(parse_kubeconfig(yaml.safe_dump(config()), context="lab")) == "https://lab.example"
 
 

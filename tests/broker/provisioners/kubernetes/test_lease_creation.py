@@ -62,7 +62,7 @@ def test_the_deadline_of_a_repaired_batch_job_includes_its_image_pull(
 
 
 def test_a_missing_volume_claim_is_created(serve: StartServer) -> None:
-    before = [existing_objects()] * (2 * OBJECTS.index("PersistentVolumeClaim"))  # each is looked at and applied
+    before = [existing_objects()] * (2 * OBJECTS.index("PersistentVolumeClaim"))  # each is read and applied
     wire = serve(*before, error_status(404, "not found"), existing_objects())
     repair_children(wire.api, PLUGIN, LEASE, FOUND)
     assert volume_claim_methods(wire.requests) == ["GET", "POST"]

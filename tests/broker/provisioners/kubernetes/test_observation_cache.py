@@ -224,7 +224,7 @@ def test_a_removal_reads_the_cluster_only_to_confirm_the_end(cluster: Cluster, s
     scene = Scene(cluster, serve(ScriptedAnswer()))
     scene.runs()
     assert scene.provisioner.remove(provision_spec(), now=NOW).seen is ObservedState.PENDING
-    assert scene.verbs == ["PATCH", "DELETE"]  # the pod is let go: that its lease is over is in our books
+    assert scene.verbs == ["PATCH", "DELETE"]  # the pod is released: the end of its lease is recorded
     off = {"uid": "u-p", "$deleteFromPrimitiveList/finalizers": ["gpubroker.dev/metering"]}
     assert scene.wire.requests[0].body == {"metadata": off}
     assert scene.wire.requests[1].body["preconditions"] == {"uid": "u-anchor"}

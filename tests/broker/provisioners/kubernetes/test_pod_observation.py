@@ -89,7 +89,7 @@ def test_a_gang_is_ready_when_every_rank_is() -> None:
     assert state_and_text(RUNS, other, ranks=2)[0] is ObservedState.READY
 
 
-def test_the_newest_pod_of_a_rank_counts() -> None:
+def test_the_newest_pod_determines_the_state_of_its_rank() -> None:
     old = pod("Failed", reason="Evicted")
     assert state_and_text(pod("Running", age=5, conditions=[READY]), old)[0] is ObservedState.READY
 
@@ -324,7 +324,7 @@ def test_a_lease_whose_pod_died_before_its_deletion_ended_with_that_pod() -> Non
     deleted = anchor(deletionTimestamp=LATE)
     dead, next_one = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Pending", age=70, node="")
     assert ended_at(deleted, [dead, next_one]) == ENDED
-    for pods in ([next_one], []):  # the one before was let go of: our books know when it ended
+    for pods in ([next_one], []):  # the earlier pod was released: the database has its end
         assert ended_at(deleted, pods) is None
 
 

@@ -64,7 +64,7 @@ def test_a_list_is_read_page_by_page(serve: StartServer) -> None:
     assert all("limit=500" in wanted.path for wanted in wire.requests)
 
 
-def test_an_empty_list_may_be_null(serve: StartServer) -> None:
+def test_a_list_without_items_may_be_null(serve: StartServer) -> None:
     assert serve(ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": None})).api.list_all(POD) == (
         [],
         "5",
@@ -230,14 +230,14 @@ def test_a_watch_reports_that_it_is_open_before_the_first_event(serve: StartServ
     assert opened == [True]
 
 
-def test_merging_changes_a_subresource(serve: StartServer) -> None:
+def test_a_merge_patch_can_change_a_subresource(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     wire.api.merge(REF, {"metadata": {"labels": {"a": "b"}}}, manager="m", subresource="status")
     assert wire.requests[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
     assert wire.requests[0].headers["Content-Type"] == "application/merge-patch+json"
 
 
-def test_creating_posts_to_the_collection(serve: StartServer) -> None:
+def test_a_create_request_posts_to_the_collection(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(201, THING))
     assert wire.api.create(ANCHOR, manager="m").metadata.uid == "u-1"
     assert wire.requests[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"

@@ -84,7 +84,7 @@ def test_a_change_in_unused_fields_is_not_stored(agent: ClusterAgent, sim: Simul
         return kept.version, kept.body["status"]["phase"]
 
     assert seen("ADDED", 5) == (5, "Running")
-    assert seen("MODIFIED", 6) == (5, "Running")  # somebody annotated it
+    assert seen("MODIFIED", 6) == (5, "Running")  # an annotation changed
     assert ClusterWatch.objects.get().version == 6
     assert seen("MODIFIED", 7, status={"phase": "Failed"}) == (7, "Failed")
     agent.absorb([found(POD, "DELETED", pod(8), version=8)], now=sim.now)

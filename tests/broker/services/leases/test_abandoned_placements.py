@@ -191,7 +191,7 @@ def test_a_first_placement_checks_no_abandoned_ones(
     assert reload_lease(lease).progress["text"] != ""
 
 
-def test_answers_of_an_earlier_placement_do_not_count_for_the_next(
+def test_observations_of_an_earlier_placement_do_not_count_for_the_next(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))

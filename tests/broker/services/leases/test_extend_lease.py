@@ -87,7 +87,7 @@ def test_a_releasing_lease_cannot_be_extended(sim: Simulation, kestrel: TenantCo
 
 def test_a_lease_whose_end_has_passed_cannot_be_extended(sim: Simulation, kestrel: TenantContext) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering(), max_duration_s=120))
-    sim.messages.clear()  # nobody has ended it yet
+    sim.messages.clear()  # it has not been ended yet
     sim.clock.at += timedelta(seconds=121)
     with pytest.raises(LeaseAlreadyOver, match="reached its end at 2026-11-21 09:02"):
         extend(sim, kestrel, lease, 600)
@@ -98,7 +98,7 @@ def test_a_lease_whose_end_has_passed_cannot_be_extended(sim: Simulation, kestre
 def test_an_extension_beyond_five_years_is_refused(sim: Simulation, kestrel: TenantContext, end: datetime) -> None:
     lease = sim.request_lease(kestrel, offering("whole-gpu"), end_date=sim.now + MAX_END_DATE_AHEAD)
     with tenant_scope(kestrel.tenant.pk):
-        Lease.objects.filter(pk=lease.pk).update(end_date=end)  # asked for before there was a bound
+        Lease.objects.filter(pk=lease.pk).update(end_date=end)  # requested before there was a limit
     with pytest.raises(InvalidValue, match="five years"):
         extend(sim, kestrel, lease, 3600)
     assert reload_lease(lease).end_date == end

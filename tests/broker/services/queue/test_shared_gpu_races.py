@@ -67,7 +67,7 @@ def test_concurrent_requests_of_several_tenants_never_share_a_gpu(crowd_of_eight
 
 
 @pytest.mark.deep
-def test_where_sharing_is_allowed_eight_concurrent_quarters_are_all_placed(crowd_of_eight: Crowd) -> None:
+def test_eight_concurrent_quarters_are_all_placed_where_sharing_is_allowed(crowd_of_eight: Crowd) -> None:
     create_gpus(3)
     Cluster.objects.update(allow_shared_gpus=True)
     tenants, quarter = [create_tenant(f"Tenant {n}") for n in range(4)], soft_offering().pk

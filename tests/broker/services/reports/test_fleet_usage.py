@@ -150,7 +150,7 @@ def test_an_empty_window_has_no_usage(sim: Simulation, kestrel: TenantContext) -
     assert (seen.total, seen.sum_by_use) == (0, 0)
 
 
-def test_the_day_of_operators_begins_at_midnight_utc() -> None:
+def test_the_operators_day_begins_at_midnight_utc() -> None:
     assert fleet_usage.start_of_day(simulation.NOW).isoformat() == "2026-11-21T00:00:00+00:00"
 
 

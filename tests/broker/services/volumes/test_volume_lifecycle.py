@@ -420,7 +420,7 @@ def run_concurrently(count: int, act: Callable[[int], object]) -> list[str]:
     return sorted(found)
 
 
-def test_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
+def test_only_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(8)
         kestrel = create_tenant("Kestrel")

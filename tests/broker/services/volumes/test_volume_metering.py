@@ -99,7 +99,7 @@ def test_postgresql_refuses_an_inconsistent_size_change(sim: Simulation, kestrel
     assert len(size_changes(volume)) == 2
 
 
-def test_an_ended_volume_history_takes_no_further_steps(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_ended_volume_history_accepts_no_more_entries(sim: Simulation, kestrel: TenantContext) -> None:
     volume = create_used_volume(sim, kestrel)
     with tenant_scope(kestrel.tenant.pk):
         volume_metering.end_history(volume, at=sim.now + timedelta(hours=1))

@@ -14,7 +14,7 @@ from broker.domain.placement.shares.node_capacity import WHOLE_MILLI
         ({500: 2, 250: 4}, {500: 1 / 2, 250: 1 / 4}),
         ({810: 10, 470: 10}, {810: 1, 470: 1 / 2}),  # the remainder of 810 fits no request
         ({810: 1, 160: 5}, {810: 5 / 6, 160: 1 / 6}),  # one in five of 160 goes beside it, six share a GPU
-        ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than is asked for
+        ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than requested
         ({}, {}),
     ],
 )

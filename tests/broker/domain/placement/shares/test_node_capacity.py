@@ -41,7 +41,7 @@ def test_a_half_gpu_fits_beside_another_half_but_a_whole_gpu_does_not() -> None:
 
 
 @pytest.mark.parametrize("short", [{"cpu": 3999}, {"memory": 7999}, {"gpus": 0}])
-def test_nothing_fits_without_processors_or_memory_or_gpus(short: dict[str, int]) -> None:
+def test_a_request_does_not_fit_without_enough_cpu_memory_or_gpus(short: dict[str, int]) -> None:
     assert not room(**short).fits(HALF)
 
 
