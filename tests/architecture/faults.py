@@ -110,12 +110,12 @@ FAULTS: dict[str, Fault] = {
     ),
     "503 with Retry-After": shared_tests(
         f"{RETRIED}[503]",
-        simulated=f"{TRANSPORT}::test_a_pause_longer_than_we_have_is_told_to_the_caller",
+        simulated=f"{TRANSPORT}::test_a_retry_after_beyond_the_deadline_is_raised_to_the_caller",
         real=f"{NAMED_TIME}[503]",
         why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
     "410 in the stream": separate_tests(
-        f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
+        f"{REFLECTOR}::test_a_410_event_in_a_watch_relists_after_a_random_delay",
         f"{ON_THE_WAY}::test_a_watch_with_410_gone_is_listed_again_exactly_once",
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
@@ -137,7 +137,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "restored from an old backup": shared_tests(
         f"{TROUBLES}::test_a_frozen_cluster_changes_no_lease_until_it_is_unfrozen",
-        simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
+        simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_with_an_older_version_freezes_the_cluster_and_keeps_objects",
         real=(
             f"{NEIGHBOURS}::test_a_cluster_with_an_older_resource_version_raises_cluster_unreachable",
             f"{KILLED}::test_a_control_plane_restored_from_a_backup_ends_no_lease",
@@ -153,7 +153,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "token revoked": shared_tests(
         f"{DENIED}[401]",
-        simulated=f"{TRANSPORT}::test_a_token_that_stays_bad_is_denied",
+        simulated=f"{TRANSPORT}::test_a_token_rejected_twice_is_denied",
         real=f"{KILLED}::test_calls_with_a_revoked_token_raise_cluster_unreachable",
         why="Tokens are the real server's; what a call does with a bad one is tried on a scripted server.",
     ),
@@ -187,7 +187,7 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_a_recovered_node_takes_leases_again",
         f"{LOSSES}::test_a_cordoned_node_that_reboots_stays_cordoned",
         f"{MOVES}::test_a_relocation_to_a_lost_node_returns_the_lease_to_its_old_gpu",
-        simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
+        simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_lost_node_is_ready_again_once_it_reports_and_has_no_unknown_pods",
         real="tests/cluster/test_agent.py::test_a_powered_off_node_is_lost_and_becomes_ready_again",
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),

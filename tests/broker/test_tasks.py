@@ -1,4 +1,4 @@
-"""Tasks are thin, and every enqueued message has a registered task."""
+"""Celery tasks: names, limits and settings."""
 
 import ast
 import re
@@ -56,13 +56,13 @@ HANDED_ON = {
 
 
 @pytest.mark.deep
-def test_every_name_that_is_sent_is_a_registered_task() -> None:
+def test_every_enqueued_task_name_is_registered() -> None:
     current_app.loader.import_default_modules()
     assert enqueued_names() >= HANDED_ON
     assert enqueued_names() <= set(current_app.tasks)
 
 
-def test_every_name_of_the_beat_is_a_registered_task(settings: Any) -> None:
+def test_every_scheduled_task_name_is_registered(settings: Any) -> None:
     current_app.loader.import_default_modules()
     assert {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()} <= set(current_app.tasks)
 
@@ -77,7 +77,7 @@ def test_a_task_has_at_most_ten_lines() -> None:
                     assert node.end_lineno - node.lineno + 1 <= 10, f"{file}: {node.name}"
 
 
-def test_the_queue_is_set_as_it_was_when_it_lost_nothing() -> None:
+def test_the_celery_settings_prevent_message_loss() -> None:
     conf = current_app.conf  # what a worker goes by: a misspelt name among our settings would not get there
     assert (conf.task_acks_late, conf.task_reject_on_worker_lost) == (True, True)
     assert conf.worker_prefetch_multiplier == 1
@@ -93,7 +93,7 @@ def test_the_queue_is_set_as_it_was_when_it_lost_nothing() -> None:
 
 
 @pytest.mark.deep
-def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> None:
+def test_no_task_overrides_the_time_limit_or_acknowledgement_settings() -> None:
     current_app.loader.import_default_modules()
     conf = current_app.conf
     assert conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]  # else it runs twice
@@ -104,7 +104,7 @@ def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> 
         assert (task.acks_late, task.reject_on_worker_lost) == (True, True), task.name
 
 
-def test_the_beat_comes_often_enough_for_whatever_message_was_lost(settings: Any) -> None:
+def test_scheduled_sweeps_cover_lost_messages_within_their_limits(settings: Any) -> None:
     every = {entry["task"]: timedelta(seconds=entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     under_way, whoever_lives = timedelta(seconds=15), timedelta(minutes=5)
     assert max(observation_outcomes.RECHECK_AFTER, lease_reconciler.CLAIM_TIME) + every["broker.sweep"] <= under_way
@@ -112,7 +112,7 @@ def test_the_beat_comes_often_enough_for_whatever_message_was_lost(settings: Any
     assert every["broker.sweep_all"] <= whoever_lives
 
 
-def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_schedule_and_reconcile_leases(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease, other = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
@@ -136,7 +136,7 @@ def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.M
 
 
 @pytest.mark.deep
-def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
+def test_a_relocation_plan_is_proposed_and_started_by_its_tasks(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(2)

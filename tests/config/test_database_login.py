@@ -1,4 +1,4 @@
-"""Web is never ready under a login that bypasses row-level security."""
+"""Readiness and row-level security of database logins."""
 
 from contextlib import closing
 
@@ -10,7 +10,7 @@ from config import health
 from tests.database import OwnDatabase
 
 
-def test_an_owner_is_not_ready_to_serve(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_login_is_reported_as_not_ready(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "row_level_security" not in health.missing_requirements()
     monkeypatch.setattr(health, "connection", connections["owner"])
     assert "gpubroker_web" in health.missing_requirements()["row_level_security"]

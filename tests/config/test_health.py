@@ -1,4 +1,4 @@
-"""Health probes and metrics reveal nothing about tenants."""
+"""Health probes and metrics."""
 
 import pytest
 from django.conf import settings
@@ -20,13 +20,13 @@ def broken(*args: object) -> None:
     raise OperationalError("connection refused")
 
 
-def test_ready_says_what_is_missing() -> None:
+def test_the_readiness_check_lists_missing_requirements() -> None:
     answer = Client().get("/ready")
-    assert answer.status_code == 503  # nobody listens on the tests' queue address
+    assert answer.status_code == 503  # the tests' queue address is not in use
     assert list(answer.json()["missing"]) == ["valkey"]
 
 
-def test_ready_is_ready_with_a_queue(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readiness_check_passes_with_a_queue(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from config.celery import app
 
     monkeypatch.setattr(health.outbox, "current_app", app.__class__("probe", broker=valkey_url, set_as_current=False))
@@ -34,13 +34,13 @@ def test_ready_is_ready_with_a_queue(valkey_url: str, monkeypatch: pytest.Monkey
     assert (answer.status_code, answer.json()["missing"]) == (200, {})
 
 
-def test_not_ready_without_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readiness_check_fails_without_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "ensure_connection", broken)
     monkeypatch.setattr(connection, "close", lambda: None)
     assert "database" in Client().get("/ready").json()["missing"]
 
 
-def test_not_ready_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readiness_check_fails_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
     health._migrated.cache_clear()
     monkeypatch.setattr(health.MigrationExecutor, "migration_plan", lambda self, targets: ["one"])
     assert "migrations" in Client().get("/ready").json()["missing"]

@@ -1,4 +1,4 @@
-"""The server binds parameters, and frequent statements are planned once."""
+"""Bound parameters and prepared statements."""
 
 from datetime import timedelta
 
@@ -17,15 +17,15 @@ BEYOND = 2**32 + 5  # its lower 32 bits read 5
 FLEET = 70_000  # more than the 65,535 values that a statement may have beside it
 
 
-def a_model() -> GpuModel:
+def create_gpu_model() -> GpuModel:
     simulation.create_gpus(1)
     model = GpuModel.objects.first()
     assert model is not None
     return model
 
 
-def test_a_number_too_large_for_its_column_is_refused_and_never_cut() -> None:
-    model = a_model()
+def test_a_number_too_large_for_its_column_is_refused_and_not_truncated() -> None:
+    model = create_gpu_model()
     before = model.memory_gb
     for number in (BEYOND, F("memory_gb") + BEYOND):
         with pytest.raises(DataError), transaction.atomic():
@@ -35,13 +35,13 @@ def test_a_number_too_large_for_its_column_is_refused_and_never_cut() -> None:
 
 
 def test_a_number_too_large_for_its_column_finds_nothing() -> None:
-    GpuModel.objects.filter(pk=a_model().pk).update(memory_gb=5)
+    GpuModel.objects.filter(pk=create_gpu_model().pk).update(memory_gb=5)
     assert not GpuModel.objects.filter(memory_gb=BEYOND).exists()
     assert not GpuModel.objects.filter(memory_gb__in=[BEYOND, BEYOND + 1]).exists()
     assert not GpuModel.objects.annotate(more=F("memory_gb") + BEYOND).filter(more=10).exists()
 
 
-def test_what_the_orm_asks_often_is_planned_once() -> None:
+def test_frequent_orm_statements_are_prepared() -> None:
     for number in range(8):
         OutboxMessage.objects.create(id=number + 1, task="a", subject=str(number), tenant_id="", at=NOW)
         assert OutboxMessage.objects.get(subject=str(number)).pk == number + 1
@@ -55,20 +55,20 @@ def test_what_the_orm_asks_often_is_planned_once() -> None:
     assert any(sql.startswith("INSERT") for sql in planned)
 
 
-def a_message(number: int) -> OutboxMessage:
+def create_message(number: int) -> OutboxMessage:
     return OutboxMessage.objects.create(id=number, task="a", subject=f"s{number}", tenant_id="", at=NOW)
 
 
-def test_a_list_as_long_as_a_fleet_is_one_value() -> None:
-    mine, other = a_message(5), a_message(FLEET + 5)
+def test_a_list_longer_than_the_parameter_limit_is_one_value() -> None:
+    mine, other = create_message(5), create_message(FLEET + 5)
     subjects = [f"s{n}" for n in range(FLEET)]
     assert list(OutboxMessage.objects.exclude(subject__in=subjects)) == [other]
     assert OutboxMessage.objects.filter(pk__in=range(FLEET)).delete()[0] == 1
     assert not OutboxMessage.objects.filter(pk=mine.pk).exists()
 
 
-def test_moments_are_one_value_too() -> None:
-    message = a_message(1)
+def test_a_long_list_of_timestamps_is_one_value() -> None:
+    message = create_message(1)
     assert list(
         OutboxMessage.objects.filter(
             at__in=[NOW + timedelta(days=n) for n in range(sql_statements.MIN_ARRAY_LENGTH + 1)]
@@ -76,7 +76,7 @@ def test_moments_are_one_value_too() -> None:
     ) == [message]
 
 
-def test_a_long_list_of_relations_is_one_value_too() -> None:
+def test_a_long_list_of_related_ids_is_one_value() -> None:
     simulation.create_gpus(2)
     nodes = [f"nod_{n}" for n in range(FLEET)]
     first = Gpu.objects.order_by("pk")[0]
@@ -85,8 +85,8 @@ def test_a_long_list_of_relations_is_one_value_too() -> None:
 
 
 @pytest.mark.parametrize("count", [1, sql_statements.MIN_ARRAY_LENGTH, sql_statements.MIN_ARRAY_LENGTH + 1])
-def test_a_list_of_any_length_finds_the_same(count: int) -> None:
-    mine, other = a_message(1), a_message(count + 1)
+def test_lists_of_any_length_find_the_same_rows(count: int) -> None:
+    mine, other = create_message(1), create_message(count + 1)
     assert list(OutboxMessage.objects.filter(pk__in=range(1, count + 1))) == [mine]
     assert list(OutboxMessage.objects.exclude(pk__in=range(1, count + 1))) == [other]
     assert list(OutboxMessage.objects.filter(pk__in=[1] * 2 * count)) == [mine]

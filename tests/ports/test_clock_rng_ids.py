@@ -1,4 +1,4 @@
-"""Clock, random numbers and ids: real ones agree, test ones repeat."""
+"""Clock, random numbers and ids, real and reproducible."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.django_db
-def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries: Any) -> None:
+def test_the_database_clock_agrees_with_postgresql_after_one_query(django_assert_num_queries: Any) -> None:
     def database_time() -> datetime:
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
@@ -30,7 +30,9 @@ def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries
 
 
 @pytest.mark.django_db
-def test_the_clock_asks_again_after_a_while(monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any) -> None:
+def test_the_database_clock_resynchronizes_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
     now = DatabaseClock()
     now.now()
     later = clock.time.monotonic() + clock.RESYNC_AFTER_S + 1
@@ -40,16 +42,14 @@ def test_the_clock_asks_again_after_a_while(monkeypatch: pytest.MonkeyPatch, dja
 
 
 @pytest.mark.django_db
-def test_no_test_that_counts_queries_meets_the_clocks_own(
-    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
-) -> None:
+def test_the_clock_of_tests_needs_no_queries(monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any) -> None:
     soon = clock.time.monotonic() + 600
     monkeypatch.setattr(clock.time, "monotonic", lambda: soon)
     with django_assert_num_queries(0):
         clock.now()
 
 
-def test_a_standing_clock_moves_when_it_is_set_and_is_gone_afterwards() -> None:
+def test_a_frozen_clock_moves_only_when_set_and_ends_with_its_block() -> None:
     before = clock._clock
     with clock.frozen_at(AT) as standing:
         assert clock.now() == AT
@@ -74,13 +74,13 @@ def test_ids_are_prefixed_unique_and_ordered_by_time(monkeypatch: pytest.MonkeyP
     assert early < ids.new("lse")
 
 
-def test_ids_of_one_millisecond_sort_as_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_of_one_millisecond_sort_in_creation_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
     made = [ids.new("evt") for _ in range(1_000)]
     assert made == sorted(set(made))
 
 
-def test_the_highest_number_there_is_leaves_room_for_the_next_of_its_millisecond(
+def test_ids_stay_ordered_when_the_random_part_is_at_its_maximum(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
@@ -89,7 +89,7 @@ def test_the_highest_number_there_is_leaves_room_for_the_next_of_its_millisecond
     assert made == sorted(set(made))
 
 
-def test_counted_ids_repeat_for_the_same_seed() -> None:
+def test_reproducible_ids_repeat_for_the_same_seed() -> None:
     def some(seed: str) -> list[str]:
         with ids.reproducible_ids(seed):
             return [ids.new("x") for _ in range(5)]
@@ -99,7 +99,7 @@ def test_counted_ids_repeat_for_the_same_seed() -> None:
     assert ids.new("x") not in some("a")
 
 
-def test_secrets_have_five_bits_per_character() -> None:
+def test_random_tokens_are_unique_and_have_40_characters_by_default() -> None:
     assert len(ids.random_token()) == 40
     assert len({ids.random_token(52) for _ in range(100)}) == 100
 

@@ -17,7 +17,7 @@ def test_an_encrypted_value_is_unreadable_and_decrypts(settings: Any) -> None:
     assert crypto.decrypt(sealed) == b"token: secret"
 
 
-def test_a_new_key_opens_the_old_seals_until_they_are_renewed(settings: Any) -> None:
+def test_a_rotated_key_set_decrypts_old_values_until_they_are_re_encrypted(settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = OLD
     sealed = crypto.encrypt(b"secret")
     settings.CREDENTIAL_ENCRYPTION_KEYS = f"{NEW},{OLD}"
@@ -30,7 +30,7 @@ def test_a_new_key_opens_the_old_seals_until_they_are_renewed(settings: Any) -> 
 
 
 @pytest.mark.parametrize(("keys", "says"), [("", "without an encryption key"), ("my-password", "is not a Fernet key")])
-def test_without_a_key_nothing_is_kept_in_the_clear(settings: Any, keys: str, says: str) -> None:
+def test_encryption_without_a_valid_key_is_refused(settings: Any, keys: str, says: str) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = keys
     with pytest.raises(crypto.CredentialKeyError, match=says) as error:
         crypto.encrypt(b"secret")

@@ -1,4 +1,4 @@
-"""A running process touches its heartbeat file; a hanging one does not."""
+"""Heartbeat files of running processes."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_file_is_touched_again_after_some_seconds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_file_is_touched_once_per_interval(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sign, file, moments = heartbeat.HeartbeatFile("relay"), folder / "alive-relay", [100.0]
     monkeypatch.setattr(clock, "monotonic", lambda: moments[-1])
     sign()
@@ -33,12 +33,12 @@ def test_a_file_is_touched_again_after_some_seconds(folder: Path, monkeypatch: p
         assert (file.stat().st_mtime > 0) is touched
 
 
-def test_without_a_folder_work_goes_on(settings: Any, tmp_path: Path) -> None:
+def test_a_missing_heartbeat_folder_raises_no_error(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path / "not" / "there"
     heartbeat.HeartbeatFile("relay")()
 
 
-def test_beat_says_so_at_every_tick(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_celery_beat_touches_its_heartbeat_file_at_every_tick(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert django_settings.CELERY_BEAT_SCHEDULER == "config.beat:HeartbeatScheduler"
     monkeypatch.setattr(PersistentScheduler, "__init__", lambda self: None)
     monkeypatch.setattr(PersistentScheduler, "tick", lambda self: 5)
@@ -46,7 +46,7 @@ def test_beat_says_so_at_every_tick(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert (folder / "alive-beat").exists()
 
 
-def test_a_relay_whose_database_is_away_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_relay_touches_its_heartbeat_file_without_a_database(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     relay = relaying.Command()
 
     def away() -> None:
@@ -59,7 +59,7 @@ def test_a_relay_whose_database_is_away_goes_on(folder: Path, monkeypatch: pytes
     assert (folder / "alive-relay").exists()
 
 
-def test_an_agent_that_waits_for_its_lead_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_of_a_frozen_cluster_touches_its_heartbeat_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = kube_agent.Command()
 
     def stops(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""E-mail is sent only after its transaction has committed."""
+"""E-mail after the commit of its transaction."""
 
 import pytest
 from django.db import transaction
@@ -8,29 +8,31 @@ from tests.database import OwnDatabase
 
 
 @pytest.fixture
-def letters() -> list[tuple[str, str, str]]:
+def sent_emails() -> list[tuple[str, str, str]]:
     return []
 
 
-def test_a_mail_leaves_with_its_transaction(own_database: OwnDatabase, letters: list[tuple[str, str, str]]) -> None:
-    with mail.captured_mail(lambda *letter: letters.append(letter)):
+def test_an_email_is_sent_after_its_transaction_commits(
+    own_database: OwnDatabase, sent_emails: list[tuple[str, str, str]]
+) -> None:
+    with mail.captured_mail(lambda *letter: sent_emails.append(letter)):
         with transaction.atomic():
             mail.send_after_commit(to="mira@kestrel.example", subject="Hello", text="A word")
-            assert letters == []
-        assert letters == [("mira@kestrel.example", "Hello", "A word")]
+            assert sent_emails == []
+        assert sent_emails == [("mira@kestrel.example", "Hello", "A word")]
 
 
-def test_a_rolled_back_transaction_sends_no_mail(
-    own_database: OwnDatabase, letters: list[tuple[str, str, str]]
+def test_a_rolled_back_transaction_sends_no_email(
+    own_database: OwnDatabase, sent_emails: list[tuple[str, str, str]]
 ) -> None:
-    with mail.captured_mail(lambda *letter: letters.append(letter)):
+    with mail.captured_mail(lambda *letter: sent_emails.append(letter)):
         with transaction.atomic():
             mail.send_after_commit(to="mira@kestrel.example", subject="Hello", text="A word")
             transaction.set_rollback(True)
-        assert letters == []
+        assert sent_emails == []
 
 
-def test_a_mail_server_that_is_away_undoes_nothing(own_database: OwnDatabase) -> None:
+def test_an_unavailable_mail_server_raises_no_error(own_database: OwnDatabase) -> None:
     def away(*_: str) -> None:
         raise ConnectionRefusedError("no mail server")
 

@@ -1,4 +1,4 @@
-"""Outbox messages are sent at least once and deduplicated per batch."""
+"""Outbox messages: storage, relay, deduplication and claims."""
 
 from datetime import timedelta
 from typing import Any
@@ -48,7 +48,7 @@ def test_messages_for_many_subjects_are_a_row_each(sent: list[Hint]) -> None:
     assert sent == [("broker.reconcile_lease", "lse_1", "ten_1"), ("broker.reconcile_lease", "lse_2", "ten_1")]
 
 
-def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> None:
+def test_due_messages_are_sent_in_order_and_deleted(sent: list[Hint]) -> None:
     outbox.enqueue("b", "second", now=NOW, after_s=1)
     outbox.enqueue("a", "first", tenant_id="ten", now=NOW)
     outbox.enqueue("c", "later", now=NOW, after_s=60)
@@ -86,7 +86,7 @@ def test_an_unavailable_queue_loses_and_repeats_no_message(
     assert {message.claimed_until for message in left} == {None}
 
 
-def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: list[Hint]) -> None:
+def test_messages_of_a_killed_relay_are_sent_after_its_claim_expires(sent: list[Hint]) -> None:
     outbox.enqueue("broker.reconcile_lease", "lse_1", now=NOW)
     OutboxMessage.objects.update(claimed_until=NOW + CLAIM_DURATION)
     assert send_due_messages(now=NOW + CLAIM_DURATION) == 0
@@ -94,7 +94,7 @@ def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: li
     assert len(sent) == 1
 
 
-def test_the_next_moment_worth_waking_for_is_the_earliest_unclaimed(sent: list[Hint]) -> None:
+def test_the_next_due_time_is_that_of_the_earliest_unclaimed_message(sent: list[Hint]) -> None:
     assert next_due() is None
     outbox.enqueue("broker.reconcile_lease", "later", now=NOW, after_s=9)
     outbox.enqueue("broker.reconcile_lease", "sooner", now=NOW, after_s=5)
@@ -103,7 +103,7 @@ def test_the_next_moment_worth_waking_for_is_the_earliest_unclaimed(sent: list[H
     assert next_due() == NOW + timedelta(seconds=9)
 
 
-def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_celery_message_contains_only_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append((name, rest)))
     outbox.send("broker.reconcile_lease", "lse_1", "ten_1")
@@ -141,7 +141,7 @@ def test_queue_reachability_is_tested_by_a_connection(valkey_url: str, monkeypat
     assert outbox.is_broker_reachable()
 
 
-def test_a_function_answers_to_a_name() -> None:
+def test_the_task_decorator_registers_a_function_under_its_name() -> None:
     @outbox.task("tests.echo")
     def echo(subject: str) -> str:
         return subject

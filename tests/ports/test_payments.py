@@ -1,4 +1,4 @@
-"""The payment gateway is set once, and replaceable in a block."""
+"""The payment gateway setting, and its replacement within a block."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from ports.payments import GatewayCharge, GatewayOutcome, GatewayRefund, Succeed
 SIMULATED = "billing.gateways.simulated.SimulatedGateway"
 
 
-class Stand:
+class FakeGateway:
     name = "stand"
 
     def charge(self, charge: GatewayCharge, *, now: object) -> GatewayOutcome:
@@ -49,14 +49,14 @@ def test_the_setting_selects_the_payment_gateway(settings: Any) -> None:
         ("decimal.Decimal", "it has no name or cannot charge, withdraw and refund"),
     ],
 )
-def test_a_setting_that_names_no_gateway_stops_the_start(settings: Any, path: str, why: str) -> None:
+def test_an_invalid_payment_gateway_setting_stops_the_start(settings: Any, path: str, why: str) -> None:
     settings.PAYMENT_GATEWAY = path
     with pytest.raises(ImproperlyConfigured, match=why) as refused:
         apps.get_app_config("billing").ready()
     assert "leave it empty to collect nothing" in str(refused.value)
 
 
-def test_a_setting_that_is_no_name_at_all_is_refused_while_settings_are_read() -> None:
+def test_a_malformed_payment_gateway_path_is_refused_when_settings_load() -> None:
     from config.env import EnvironmentSettings
 
     for path in ("SimulatedGateway", "billing/gateways.py", "a..b", "a.b "):
@@ -64,9 +64,9 @@ def test_a_setting_that_is_no_name_at_all_is_refused_while_settings_are_read() -
             EnvironmentSettings(payment_gateway=path)  # type: ignore[call-arg]
 
 
-def test_a_block_replaces_the_payment_gateway(settings: Any) -> None:
+def test_using_gateway_replaces_the_payment_gateway_within_its_block(settings: Any) -> None:
     settings.PAYMENT_GATEWAY = SIMULATED
-    outer, inner = Stand(), Stand()
+    outer, inner = FakeGateway(), FakeGateway()
     with payments.using_gateway(outer):
         with payments.using_gateway(inner):
             assert payments.gateway() is inner

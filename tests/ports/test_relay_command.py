@@ -1,4 +1,4 @@
-"""`manage.py relay` is woken by messages and survives outages."""
+"""The relay command: wake-ups and outages."""
 
 import threading
 import time
@@ -15,13 +15,13 @@ from tests.database import OwnDatabase
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_retry_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "RETRY_INTERVAL_S", 0.01)
-    monkeypatch.setattr(command, "MAX_WAIT_S", 600.0)  # what happens within a test was woken, not slept for
+    monkeypatch.setattr(command, "MAX_WAIT_S", 600.0)  # within a test, only a notification ends the wait
 
 
 @pytest.fixture
-def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]:
+def running(own_database: OwnDatabase, short_retry_interval: None) -> Iterator[command.Command]:
     """Run the command in a thread; signals belong to the main one."""
     relay = command.Command()
 
@@ -40,7 +40,7 @@ def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]
     assert not thread.is_alive()
 
 
-def until(done: object, *, seconds: float = 30) -> bool:
+def wait_until(done: object, *, seconds: float = 30) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if done():  # type: ignore[operator]
@@ -49,17 +49,17 @@ def until(done: object, *, seconds: float = 30) -> bool:
     return False
 
 
-def test_a_message_is_sent_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_is_sent_when_it_is_due(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
     outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
-    assert until(lambda: sent)
+    assert wait_until(lambda: sent)
     outbox.enqueue("broker.reconcile_lease", "lse_2", now=clock.now(), after_s=0.3)
-    assert until(lambda: len(sent) == 2)
-    assert until(lambda: not OutboxMessage.objects.exists())
+    assert wait_until(lambda: len(sent) == 2)
+    assert wait_until(lambda: not OutboxMessage.objects.exists())
 
 
-def test_a_queue_that_is_away_is_tried_again(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_to_an_unavailable_queue_is_retried(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     def away_twice(task: str, subject: str, tenant_id: str) -> None:
@@ -69,11 +69,11 @@ def test_a_queue_that_is_away_is_tried_again(running: command.Command, monkeypat
 
     monkeypatch.setattr(outbox, "send", away_twice)
     outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
-    assert until(lambda: not OutboxMessage.objects.exists())
+    assert wait_until(lambda: not OutboxMessage.objects.exists())
     assert tried == ["lse_1"] * 3
 
 
-def test_a_database_that_is_away_is_tried_again(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_database_connection_is_reopened(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
     with connection.cursor() as cursor:
@@ -82,10 +82,12 @@ def test_a_database_that_is_away_is_tried_again(running: command.Command, monkey
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
-    assert until(lambda: sent == ["lse_1"])
+    assert wait_until(lambda: sent == ["lse_1"])
 
 
-def test_the_command_ends_when_it_is_told_to(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_relay_command_handles_signals_and_stops(
+    short_retry_interval: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     relay, handled = command.Command(), []
     monkeypatch.setattr(command.signal, "signal", lambda number, what: handled.append(number))
 

@@ -1,4 +1,4 @@
-"""Statements planned once, and sent together."""
+"""Prepared statements, and batches of them."""
 
 from typing import Any
 
@@ -13,27 +13,27 @@ pytestmark = pytest.mark.django_db
 ADD = "INSERT INTO ports_outboxmessage (id, task, subject, tenant_id, at) VALUES (%s, 'a', %s, '', %s)"
 
 
-def planned() -> set[str]:
+def prepared_statements() -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT statement FROM pg_prepared_statements")
         return {row[0] for row in cursor.fetchall()}
 
 
-def test_a_hot_statement_is_planned_once_a_connection() -> None:
+def test_a_prepared_cursor_prepares_its_statement() -> None:
     for number in range(3):
         with sql_statements.prepared_cursor() as cursor:
             cursor.execute("SELECT %s::int + 40", [number])
             assert cursor.fetchone() == (40 + number,)
-    assert "SELECT $1::int + 40" in planned()
+    assert "SELECT $1::int + 40" in prepared_statements()
 
 
-def test_counting_and_logging_see_it_like_any_other(django_assert_num_queries: Any) -> None:
+def test_prepared_statements_are_counted_and_logged(django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(1) as seen, sql_statements.prepared_cursor() as cursor:
         cursor.execute("SELECT %s::int + 41", [1])
     assert "+ 41" in seen.captured_queries[0]["sql"]
 
 
-def test_a_batch_reads_what_is_asked_for_in_its_order() -> None:
+def test_results_of_a_batch_can_be_read_in_any_order() -> None:
     with (
         sql_statements.batch(),
         sql_statements.prepared_cursor() as first,

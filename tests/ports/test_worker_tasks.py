@@ -49,7 +49,7 @@ def tests_task() -> Iterator[Task]:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """Return what was logged, as an installation writes it."""
+    """Return the logged lines in the JSON format of an installation."""
     form = {name: value for name, value in LOGGING["formatters"]["json"].items() if name != "()"}
     formatter = structlog.stdlib.ProcessorFormatter(**form)
     return [json.loads(formatter.format(record)) for record in caplog.records]
@@ -68,7 +68,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
         ("H100|eu", {"subject": "H100|eu"}),
     ],
 )
-def test_a_line_logged_within_a_task_names_what_it_is_about(
+def test_a_line_logged_within_a_task_has_its_ids(
     tests_task: Task, caplog: pytest.LogCaptureFixture, subject: str, named: dict[str, str]
 ) -> None:
     tests_task.apply([subject, "ten_1"], headers={"request_id": "req_1"})
@@ -86,7 +86,7 @@ def test_a_task_without_a_message_logs_only_its_name(tests_task: Task, caplog: p
 
 
 @pytest.mark.django_db
-def test_a_task_that_fails_is_told_once_with_its_lease_and_its_request(
+def test_a_failed_task_is_logged_once_with_its_lease_and_request(
     tests_task: Task, caplog: pytest.LogCaptureFixture
 ) -> None:
     tests_task.apply(["lse_broken", "ten_1"], headers={"request_id": "req_1"})

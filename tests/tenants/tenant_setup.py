@@ -20,7 +20,7 @@ _keys = itertools.count()
 
 @dataclass
 class TenantWithOwner:
-    """One tenant. `tokens` and `people` are filled as they are asked for."""
+    """A tenant whose users and tokens are created at first use."""
 
     tenant: Tenant
     root: Project
@@ -29,7 +29,7 @@ class TenantWithOwner:
     tokens: dict[str, str] = field(default_factory=dict)
 
     def user_with_role(self, role: Role, *, project: Project | None = None, now: datetime | None = None) -> User:
-        """Return somebody with this role, made at first use."""
+        """Return a user with this role, created at first use."""
         key = f"{role}@{project.pk if project else ''}"
         if key not in self.people:
             user = User.objects.create_user(f"{role}-{len(self.people)}-{self.tenant.pk}@example.org")
@@ -53,7 +53,7 @@ class TenantWithOwner:
         project: Project | None = None,
         within: Project | None = None,
     ) -> str:
-        """Return the text of a token of somebody with this role."""
+        """Return the text of a token of a user with this role."""
         key = f"{role}@{project.pk if project else ''}:{','.join(scopes)}:{within.pk if within else ''}"
         if key not in self.tokens:
             user = self.owner if role == Role.OWNER and project is None else self.user_with_role(role, project=project)
@@ -90,7 +90,7 @@ class TenantWithOwner:
             )
 
     def membership(self, user: User) -> Member:
-        """Return somebody's membership of the whole tenant."""
+        """Return a user's membership of the whole tenant."""
         with rls.tenant_scope(self.tenant.pk):
             return Member.objects.select_related("user", "tenant", "project").get(user=user, project=None)
 
@@ -103,7 +103,7 @@ def current_time() -> datetime:
 def create_tenant_with_owner(
     name: str = "Delta", *, email: str = "", time_zone: str = "Europe/Berlin"
 ) -> TenantWithOwner:
-    """Make a tenant with an owner; the wall is closed again afterwards."""
+    """Create a tenant with an owner; row-level security applies again afterwards."""
     owner = User.objects.create_user(email or f"owner@{name.lower().replace(' ', '-')}.example.org")
     with rls.tenant_scope(""):
         tenant, root = tenants.create(

@@ -1,4 +1,4 @@
-"""The domain packages import neither Django nor clock nor randomness."""
+"""Imports of the domain packages: no Django, clock or randomness."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ FORBIDDEN = {
 }
 
 
-def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None:
+def test_domain_modules_load_without_frameworks_or_ports() -> None:
     names = [
         ".".join((d.parent.name, "domain", *path.relative_to(d).with_suffix("").parts))
         for d in DOMAINS
@@ -35,7 +35,7 @@ def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None
     assert result.stdout.split() == []
 
 
-def test_no_file_of_a_domain_imports_clock_or_chance() -> None:
+def test_no_domain_file_imports_clock_or_randomness() -> None:
     for path in (path for domain in DOMAINS for path in domain.rglob("*.py")):
         lines = path.read_text().splitlines()
         imports = {line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))}

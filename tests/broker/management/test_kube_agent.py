@@ -1,4 +1,4 @@
-"""`manage.py kube_agent` runs a thread per cluster and waits for absent ones."""
+"""The kube_agent command: one thread per cluster, restarts and leadership."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from ports import clock
 
 
 class Scene:
-    """A command whose clusters, leads and agents the test decides."""
+    """A command with simulated clusters, leadership and agents."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.command = kube_agent.Command()
@@ -63,7 +63,7 @@ def test_an_agent_restarts_after_a_database_or_cluster_failure(scene: Scene) -> 
     scene.refusals = [OperationalError("the database restarts"), ClusterUnreachable("no credentials yet")]
     scene.command.follow(EAST)
     assert scene.followed == ["east"]
-    assert scene.loaded == 3  # whoever leads sees to it that all models are known
+    assert scene.loaded == 3  # the leader loads all GPU models
 
 
 def test_a_frozen_cluster_or_one_with_another_leader_is_not_followed(scene: Scene) -> None:
@@ -74,9 +74,7 @@ def test_a_frozen_cluster_or_one_with_another_leader_is_not_followed(scene: Scen
     assert scene.followed == []
 
 
-def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_registered_later_gets_its_own_thread(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
     lasting = Event()
 
@@ -102,7 +100,7 @@ def test_a_crashed_thread_loses_its_leadership(scene: Scene, monkeypatch: pytest
     kept: list[Any] = []
 
     def dies() -> None:
-        kept.append(connections["default"])  # what is in a circle is thrown away whenever Python thinks of it
+        kept.append(connections["default"])  # keeps the connection from being garbage-collected
         with suppress(cluster_agent.WatchEnded):
             scene.command.follow(EAST)
 

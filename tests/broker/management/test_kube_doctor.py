@@ -1,4 +1,4 @@
-"""`manage.py kube_doctor` rejects excessive requests and passes on the rest."""
+"""The kube_doctor command and its network probe."""
 
 from io import StringIO
 from pathlib import Path

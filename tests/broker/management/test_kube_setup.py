@@ -1,4 +1,4 @@
-"""`manage.py kube_setup` checks ingress settings before it asks the cluster."""
+"""The kube_setup command and its ingress settings."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py read_gpus` over a simulated NVML driver."""
+"""The read_gpus command over a simulated NVML driver."""
 
 import ctypes
 import json
@@ -121,7 +121,7 @@ def test_an_extra_profile_is_reported_with_a_valid_override(driver: Driver) -> N
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, wider)]
     document, said = read()
     assert said == ("GPU 0, NVIDIA H100 80GB HBM3 0x233010DE: H100-80GB has no 5g.60gb, but the GPU has it at 0")
-    with known_beside(json.dumps(document)):
+    with extra_gpu_models(json.dumps(document)):
         assert gpu_catalogue.profile_named("H100-80GB", "5g.60gb", Isolation.HARDWARE.value).memory == 6
         assert read() == (document, "")
         driver.gpus.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
@@ -130,7 +130,7 @@ def test_an_extra_profile_is_reported_with_a_valid_override(driver: Driver) -> N
             "T4-15GB",
         ]  # with what is set now
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN), *driver.gpus]
-    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU told it
+    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU reported it
 
 
 def test_a_missing_profile_is_reported_without_an_override(driver: Driver) -> None:
@@ -150,12 +150,12 @@ def test_an_unavailable_driver_is_reported_with_a_fix(driver: Driver) -> None:
     assert driver.opened == 0
 
 
-def test_places_of_two_sizes_are_refused(driver: Driver) -> None:
+def test_placements_of_two_sizes_are_refused(driver: Driver) -> None:
     driver.gpus = [("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.10gb", 1, 2, [(0, 1), (1, 2)])})]
     assert "0xBEEF10DE cannot be used: 1g.10gb has placements of [1, 2] units" in read()[1]
 
 
-class known_beside(override_settings):  # noqa: N801
+class extra_gpu_models(override_settings):  # noqa: N801
     """The setting of additional GPU models; caches are cleared on both sides."""
 
     def __init__(self, document: str) -> None:
@@ -163,21 +163,21 @@ class known_beside(override_settings):  # noqa: N801
 
     def enable(self) -> None:
         super().enable()
-        forget()
+        clear_caches()
 
     def disable(self) -> None:
         super().disable()
-        forget()
+        clear_caches()
 
 
-def forget() -> None:
+def clear_caches() -> None:
     gpu_catalogue.gpu_model_specs.cache_clear()
     gpu_catalogue.profile_named.cache_clear()
 
 
-def test_a_setting_that_cannot_be_taken_stops_the_start() -> None:
+def test_an_invalid_extra_gpu_models_setting_stops_the_start() -> None:
     with (
-        known_beside('{"models": [{}]}'),
+        extra_gpu_models('{"models": [{}]}'),
         pytest.raises(ImproperlyConfigured, match="GPUBROKER_EXTRA_GPU_MODELS: this is"),
     ):
         gpu_catalogue.gpu_model_specs()
@@ -187,11 +187,11 @@ Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1,
 
 
 @pytest.mark.django_db
-def test_a_model_of_the_setting_becomes_a_row_that_stays_while_used(
+def test_an_extra_gpu_model_is_stored_until_no_gpu_uses_it(
     driver: Driver,
 ) -> None:
     driver.gpus = [Z900]
-    with known_beside(json.dumps(read()[0])):
+    with extra_gpu_models(json.dumps(read()[0])):
         assert gpu_catalogue.load_gpu_models() == 15
         row = GpuModel.objects.get(name="Z900-88GB")
         assert (row.memory_grid, row.compute_slices, row.spec["profiles"][0]["starts"]) == (
@@ -208,7 +208,7 @@ def test_a_model_of_the_setting_becomes_a_row_that_stays_while_used(
 
 
 @pytest.mark.django_db
-def test_a_model_is_not_counted_again_while_leases_lie_on_its_gpus(sim: Simulation) -> None:
+def test_the_memory_grid_of_a_model_cannot_change_while_leases_use_it(sim: Simulation) -> None:
     document = json.loads(gpu_catalogue.GEOMETRY_FILE.read_text())
     (entry,) = (each for each in document["models"] if each["name"] == PRO_5000.name)
     counted = json.dumps({"models": [{**entry, "memory_grid": 12}]})
@@ -218,12 +218,12 @@ def test_a_model_is_not_counted_again_while_leases_lie_on_its_gpus(sim: Simulati
     Offering.objects.filter(pk=sold.pk).update(state="published")
     lease = sim.create_lease(owner, sold)
     with (
-        known_beside(counted),
+        extra_gpu_models(counted),
         pytest.raises(ImproperlyConfigured, match="in 12 units, but active leases use"),
     ):
         gpu_catalogue.load_gpu_models()
     sim.release_lease(lease)
     sim.run(60)
-    with known_beside(counted):
+    with extra_gpu_models(counted):
         assert gpu_catalogue.load_gpu_models() == 14
         assert GpuModel.objects.get(name=PRO_5000.name).memory_grid == 12

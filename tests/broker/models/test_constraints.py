@@ -1,4 +1,4 @@
-"""PostgreSQL refuses invalid leases, allocations and quotas."""
+"""PostgreSQL constraints of leases, allocations and quotas."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -36,8 +36,8 @@ def refused(tenant_id: str, attack: Callable[[], Any], match: str) -> None:
         attack()
 
 
-def written(last: Transition, /, **otherwise: Any) -> Callable[[], None]:
-    """Write the step that would follow another one, but for what is told."""
+def save_next_transition(last: Transition, /, **otherwise: Any) -> Callable[[], None]:
+    """Return a function that stores the next transition with these changes."""
     step = Transition(**{f.attname: getattr(last, f.attname) for f in Transition._meta.concrete_fields})
     step.seq, step.prev_seq, step.prev_at = last.seq + 1, last.seq, last.at
     step.before, step.after, step.position = last.after, last.after, last.position + 1
@@ -65,31 +65,31 @@ def written(last: Transition, /, **otherwise: Any) -> Callable[[], None]:
         "back-dated",
         "fork",
         "gap",
-        "hangs on nothing",
-        "begins anew",
+        "no predecessor",
+        "new chain",
         "forged",
         "half a second",
         "no lease",
     ],
 )
-def test_a_step_that_is_not_bound_to_the_one_before_is_refused(
+def test_a_transition_not_chained_to_the_previous_one_is_refused(
     sim: Simulation, attack: Callable[[Transition], dict[str, Any]], match: str
 ) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     last = transitions_of(lease)[-1]
-    refused(lease.tenant_id, written(last, **attack(last)), match)
+    refused(lease.tenant_id, save_next_transition(last, **attack(last)), match)
     with tenant_scope(lease.tenant_id):
-        written(last)()
+        save_next_transition(last)()
     assert len(transitions_of(lease)) == last.seq + 2
 
 
-def test_nothing_follows_the_last_step(sim: Simulation) -> None:
+def test_no_transition_follows_released(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
     last = transitions_of(lease)[-1]
-    refused(lease.tenant_id, written(last, after="active"), "nothing follows")
-    refused(lease.tenant_id, written(last, before="active"), "transition_released_once")
+    refused(lease.tenant_id, save_next_transition(last, after="active"), "nothing follows")
+    refused(lease.tenant_id, save_next_transition(last, before="active"), "transition_released_once")
 
 
 def test_transitions_cannot_be_changed_or_deleted_by_any_login(own_database: OwnDatabase) -> None:
@@ -121,8 +121,10 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def beside(place: Allocation, owner: TenantContext, lease: Lease, **otherwise: Any) -> Callable[[], Allocation]:
-    """Hold a place on the GPU of another one, at its far end unless told."""
+def allocation_on_same_gpu(
+    place: Allocation, owner: TenantContext, lease: Lease, **otherwise: Any
+) -> Callable[[], Allocation]:
+    """Return a function that stores an allocation on the same GPU."""
     same = {"gpu_id": place.gpu_id, "generation": 2, "profile": place.profile, "held_at": place.held_at}
     fields = {"isolation": place.isolation, "placement": NumericRange(6, 8)} | otherwise
     return lambda: Allocation.objects.create(pk=allocation_id(), tenant=owner.tenant, lease=lease, **same, **fields)
@@ -138,17 +140,17 @@ def test_overlapping_allocations_of_a_gpu_are_refused(sim: Simulation, kestrel: 
         NumericRange(first, first + 1),
         NumericRange(end - 1, end + 1),
     ):
-        attack = beside(place, swift, waiting, placement=overlaps)
+        attack = allocation_on_same_gpu(place, swift, waiting, placement=overlaps)
         refused(swift.tenant.pk, attack, "one_lease_per_place")
     with tenant_scope(swift.tenant.pk):
-        beside(place, swift, waiting, placement=NumericRange(end % 8, end % 8 + 4))()
+        allocation_on_same_gpu(place, swift, waiting, placement=NumericRange(end % 8, end % 8 + 4))()
 
 
-def test_one_gpu_serves_one_isolation(sim: Simulation, kestrel: TenantContext) -> None:
+def test_allocations_of_different_isolation_on_one_gpu_are_refused(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("1g.10gb"))
     place = held_allocations(lease)[0]
     free = NumericRange(0, 2) if place.placement.lower >= 2 else NumericRange(2, 4)
-    attack = beside(place, kestrel, lease, isolation="soft", placement=free)
+    attack = allocation_on_same_gpu(place, kestrel, lease, isolation="soft", placement=free)
     refused(kestrel.tenant.pk, attack, "one_isolation_per_gpu")
 
 
@@ -161,12 +163,12 @@ def test_leases_of_two_tenants_cannot_be_stored_on_one_shared_gpu(
     assert place.isolation == isolation
     theirs, ours = sim.request_lease(swift, quarter), sim.request_lease(kestrel, quarter)
     far = NumericRange((place.placement.lower + 4) % 8, (place.placement.lower + 4) % 8 + 2)
-    refused(swift.tenant.pk, beside(place, swift, theirs, placement=far), "one_tenant_per_soft_gpu")
+    refused(swift.tenant.pk, allocation_on_same_gpu(place, swift, theirs, placement=far), "one_tenant_per_soft_gpu")
     with tenant_scope(kestrel.tenant.pk):
-        beside(place, kestrel, ours, placement=far)()
+        allocation_on_same_gpu(place, kestrel, ours, placement=far)()
 
 
-def test_no_quota_is_ever_written_above_its_limit(kestrel: TenantContext) -> None:
+def test_quota_use_above_its_limit_is_refused(kestrel: TenantContext) -> None:
     quota = kestrel.set_quota(QuotaKind.UNITS, 8_000)
     rows = Quota.objects.filter(pk=quota.pk)
     refused(kestrel.tenant.pk, lambda: rows.update(used=8_001), "quota_never_exceeded")

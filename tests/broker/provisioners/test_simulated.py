@@ -1,4 +1,4 @@
-"""The simulated cluster takes realistic, reproducible time."""
+"""Latencies of the simulated provisioner."""
 
 from statistics import median
 
@@ -23,7 +23,7 @@ def latencies(number: int, *, image: str = "pytorch/2.9") -> tuple[float, float]
     return SimulatedProvisioner()._latencies(order)
 
 
-def test_pulls_and_starts_are_drawn_for_each_order_and_stay_with_it() -> None:
+def test_latencies_vary_by_lease_and_are_reproducible() -> None:
     took = [latencies(number) for number in range(300)]
     assert took == [latencies(number) for number in range(300)]
     for drawn, middle in zip(zip(*took, strict=True), (PULL_S, START_S), strict=True):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def cluster(db: None, settings: Any) -> "Cluster":
-    """Register a cluster that nobody reaches."""
+    """Register an unreachable cluster."""
     from cryptography.fernet import Fernet
 
     from broker.services.clusters.registration import cluster_registration

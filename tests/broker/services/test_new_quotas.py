@@ -1,4 +1,4 @@
-"""A new quota on a project in use counts what is held."""
+"""New quotas on projects in use."""
 
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
@@ -55,9 +55,7 @@ def test_a_new_quota_counts_live_leases_of_its_subprojects_only(sim: Simulation,
     assert (made.used, kestrel.quota_used(project=team)) == (8_000, 8_000)
 
 
-def test_below_what_runs_it_is_allowed_and_nothing_starts_until_use_has_fallen(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_quota_below_current_use_is_allowed_and_blocks_new_leases(sim: Simulation, kestrel: TenantContext) -> None:
     team = kestrel.create_project("team")
     running = sim.create_lease(kestrel, offering("whole-gpu"), project=team)
     made = limit(kestrel, UNITS, 1_000, team, sim.now)
@@ -86,9 +84,7 @@ def test_leases_from_before_a_new_quota_return_their_part_when_they_end(
     assert kestrel.quota_used(HOURS, team) == int(active) * 1000 > 0
 
 
-def test_a_copy_read_before_the_quota_was_set_gives_back_what_stands_on_the_row(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_release_of_a_stale_lease_returns_the_stored_quota_use(sim: Simulation, kestrel: TenantContext) -> None:
     stale = reload_lease(sim.request_lease(kestrel, offering("whole-gpu")))
     team = stale.project
     with tenant_scope(kestrel.tenant.pk):
@@ -99,9 +95,7 @@ def test_a_copy_read_before_the_quota_was_set_gives_back_what_stands_on_the_row(
     assert (reload_lease(stale).state, kestrel.quota_used()) == ("released", 0)
 
 
-def test_hours_count_what_the_month_has_seen_also_of_leases_that_are_over(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_new_gpu_hour_quota_counts_ended_leases_of_the_month(sim: Simulation, kestrel: TenantContext) -> None:
     over = sim.create_lease(kestrel, offering("whole-gpu"))
     sim.run(60)
     sim.release_lease(over)
@@ -116,7 +110,7 @@ def test_hours_count_what_the_month_has_seen_also_of_leases_that_are_over(
     assert (made.soft_limit, made.limit) == (5, made.used)
 
 
-def test_an_extension_counts_in_the_month_it_was_asked_for(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_extension_counts_in_the_month_of_its_request(sim: Simulation, kestrel: TenantContext) -> None:
     sim.clock.at = datetime(2026, 11, 30, 23, 0, tzinfo=UTC)
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=7200)
     sim.run(5400)
@@ -125,12 +119,10 @@ def test_an_extension_counts_in_the_month_it_was_asked_for(sim: Simulation, kest
     assert limit(kestrel, HOURS, PLENTY, kestrel.project, sim.now).used == 600 * 1000
     sim.release_lease(lease)
     sim.run(10)
-    assert kestrel.quota_used(HOURS) == 0  # its 90 minutes were asked for in November
+    assert kestrel.quota_used(HOURS) == 0  # its 90 minutes were requested in November
 
 
-def test_a_lease_that_is_over_counts_only_what_it_used_beyond_the_months_before(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_an_ended_lease_counts_only_hours_beyond_earlier_months(sim: Simulation, kestrel: TenantContext) -> None:
     sim.clock.at = datetime(2026, 11, 30, 23, 0, tzinfo=UTC)
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3900)
     sim.run(3600)
@@ -147,13 +139,13 @@ def test_a_lease_that_is_over_counts_only_what_it_used_beyond_the_months_before(
     assert limit(kestrel, HOURS, PLENTY, kestrel.project, sim.now).used == (used - 3900) * 1000
 
 
-def test_changing_a_limit_counts_nothing_twice(sim: Simulation, kestrel: TenantContext) -> None:
+def test_changing_a_quota_limit_counts_no_lease_twice(sim: Simulation, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("whole-gpu"))
     for amount in (PLENTY, 5, PLENTY):
         assert limit(kestrel, UNITS, amount, kestrel.project, sim.now).used == 7_000
 
 
-def test_a_quota_made_again_counts_again(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_recreated_quota_counts_current_use(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.request_lease(kestrel, offering("whole-gpu"))
     first = limit(kestrel, UNITS, PLENTY, kestrel.project, sim.now)
     with tenant_scope(kestrel.tenant.pk):
@@ -163,9 +155,7 @@ def test_a_quota_made_again_counts_again(sim: Simulation, kestrel: TenantContext
     assert kestrel.quota_used() == 0
 
 
-def test_the_proof_on_the_operators_page_sees_a_quota_that_forgot_what_runs(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_the_invariant_check_finds_a_quota_that_misses_a_live_lease(sim: Simulation, kestrel: TenantContext) -> None:
     team = kestrel.create_project("team")
     sim.request_lease(kestrel, offering("whole-gpu"), project=team)
     made = limit(kestrel, UNITS, PLENTY, team, sim.now)
@@ -185,7 +175,7 @@ def test_the_proof_on_the_operators_page_sees_a_quota_that_forgot_what_runs(
 
 
 @pytest.mark.parametrize("who_comes_first", ["the request", "the quota"])
-def test_a_request_at_the_same_moment_is_counted(own_database: OwnDatabase, who_comes_first: str) -> None:
+def test_a_concurrent_request_is_counted_by_a_new_quota(own_database: OwnDatabase, who_comes_first: str) -> None:
     with simulate() as sim:
         create_gpus(8)
         kestrel = create_tenant("Kestrel")
@@ -228,7 +218,7 @@ def test_a_request_at_the_same_moment_is_counted(own_database: OwnDatabase, who_
         assert kestrel.quota_used(project=team) == 8_000 == kestrel.quota_used()
 
 
-def test_a_lease_that_ends_at_the_same_moment_is_counted_or_not_but_never_left(
+def test_a_concurrently_ending_lease_leaves_no_quota_use(
     own_database: OwnDatabase,
 ) -> None:
     with simulate() as sim:

@@ -1,4 +1,4 @@
-"""Quotas are taken on the whole path at once and returned exactly."""
+"""Quotas: reservation on the whole project path, and return."""
 
 from datetime import UTC, datetime
 
@@ -23,12 +23,12 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def test_a_gang_weighs_as_much_as_its_members(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gang_uses_the_quota_of_all_its_slices(sim: Simulation, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=4)
     assert kestrel.quota_used() == 12_000
 
 
-def test_every_node_above_is_charged_and_given_back(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_uses_and_returns_the_quota_of_every_parent_project(sim: Simulation, kestrel: TenantContext) -> None:
     team = kestrel.create_project("team")
     run = kestrel.create_project("run", parent=team)
     for project in (team, run):
@@ -49,7 +49,7 @@ def test_a_refusal_by_a_parent_quota_charges_no_project_below(sim: Simulation, k
     assert kestrel.quota_used(project=team) == 0
 
 
-def test_a_sibling_does_not_count(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_does_not_use_the_quota_of_sibling_projects(sim: Simulation, kestrel: TenantContext) -> None:
     one, other = kestrel.create_project("one"), kestrel.create_project("other")
     kestrel.set_quota(UNITS, 7_000, one)
     kestrel.set_quota(UNITS, 7_000, other)
@@ -58,7 +58,7 @@ def test_a_sibling_does_not_count(sim: Simulation, kestrel: TenantContext) -> No
     assert (kestrel.quota_used(project=one), kestrel.quota_used(project=other)) == (7_000, 7_000)
 
 
-def test_the_soft_limit_is_what_a_grant_is_tested_against(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_request_is_checked_against_the_soft_limit(sim: Simulation, kestrel: TenantContext) -> None:
     quota = kestrel.set_quota(UNITS, 100_000)
     sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
@@ -68,7 +68,7 @@ def test_the_soft_limit_is_what_a_grant_is_tested_against(sim: Simulation, kestr
     assert kestrel.quota_used() == 7_000
 
 
-def test_gpu_hours_are_taken_whole_and_what_was_not_used_comes_back(sim: Simulation, kestrel: TenantContext) -> None:
+def test_unused_gpu_hours_are_returned_at_the_end(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(HOURS, PLENTY)
     lease = reload_lease(sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600))
     assert kestrel.quota_used(HOURS) == 3600 * 1000
@@ -91,7 +91,7 @@ def test_gpu_hours_beyond_the_window_are_refused_in_hours(sim: Simulation, kestr
     assert "GPU-hours this month is 10 unit hours; 8 are in use, 2 free, and this needs 2.01" in (refusal.value.detail)
 
 
-def test_a_new_month_counts_from_zero(sim: Simulation, kestrel: TenantContext) -> None:
+def test_gpu_hours_of_a_new_month_count_from_zero(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(HOURS, 10 * 3600 * 1000)
     old = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=10 * 3600)
     sim.clock.at = datetime(2026, 12, 1, tzinfo=UTC)
@@ -115,7 +115,7 @@ def test_an_extension_takes_only_the_difference(sim: Simulation, kestrel: Tenant
     assert kestrel.quota_used(HOURS) < 60 * 1000
 
 
-def test_an_extension_into_a_new_month_gives_each_month_its_own_back(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_extension_into_a_new_month_returns_quota_to_its_own_month(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(HOURS, PLENTY)
     sim.clock.at = datetime(2026, 11, 30, 23, 0, tzinfo=UTC)
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=7200)
@@ -129,7 +129,7 @@ def test_an_extension_into_a_new_month_gives_each_month_its_own_back(sim: Simula
     assert kestrel.quota_used(HOURS) == 0  # the 90 minutes used were taken, and stay, in November
 
 
-def test_a_gate_called_again_takes_nothing_more(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_repeated_quota_gate_uses_no_more_quota(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         quotas.gate(lease, now=sim.now)
@@ -143,7 +143,7 @@ def test_a_lease_without_any_quota_is_leased_and_released(sim: Simulation, kestr
     assert reload_lease(lease).state == LeaseState.RELEASED
 
 
-def test_a_quota_taken_away_meanwhile_is_not_missed(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_whose_quota_was_deleted_is_released(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("1g.10gb"))
     with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
@@ -153,7 +153,7 @@ def test_a_quota_taken_away_meanwhile_is_not_missed(sim: Simulation, kestrel: Te
 
 
 @pytest.mark.parametrize(("used", "left"), [(20, 100), (130, 130), (150, 150)])
-def test_used_hours_count_against_the_window_taken_first(
+def test_used_hours_count_against_the_earliest_window(
     sim: Simulation, kestrel: TenantContext, used: int, left: int
 ) -> None:
     quota = kestrel.set_quota(HOURS, PLENTY)
@@ -177,7 +177,7 @@ def test_used_hours_count_against_the_window_taken_first(
         ("burn", 3_500_000_000, "3.5"),
     ],
 )
-def test_amounts_are_written_without_floats(kind: str, amount: int, text: str) -> None:
+def test_quota_amounts_are_formatted_without_floats(kind: str, amount: int, text: str) -> None:
     assert quotas.format_amount(kind, amount) == text
 
 
@@ -200,13 +200,13 @@ def test_a_request_with_an_older_clock_counts_in_the_current_window(sim: Simulat
     assert kestrel.quota_used(HOURS) == 0
 
 
-def test_giving_back_more_than_is_counted_leaves_zero_and_no_lease_behind(
+def test_returning_more_quota_than_counted_leaves_zero_and_releases_the_lease(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     quota = kestrel.set_quota(UNITS, 100_000)
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
-        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a GPU must not stay taken
+        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a GPU must not stay in use
     sim.release_lease(lease)
     sim.run_with_sweeps(10)
     assert (reload_lease(lease).state, kestrel.quota_used()) == (LeaseState.RELEASED, 0)

@@ -30,12 +30,12 @@ def test_an_owner_has_all_actions_and_a_viewer_writes_only_tokens() -> None:
     assert {a for a in ALLOWED[Role.VIEWER] if not a.endswith(".read")} == {"tokens.write"}
 
 
-def test_every_role_is_told_in_words() -> None:
+def test_every_role_has_a_description() -> None:
     assert set(ROLE_DESCRIPTIONS) == set(Role) == set(ALLOWED)
 
 
 @given(powers, actions, paths, paths)
-def test_what_is_allowed_on_a_node_is_allowed_below_it(
+def test_an_action_allowed_on_a_project_is_allowed_below_it(
     power: RoleGrants, action: str, upper: NodePath, lower: NodePath
 ) -> None:
     if covers(upper, lower) and power.may(action, upper):
@@ -43,7 +43,7 @@ def test_what_is_allowed_on_a_node_is_allowed_below_it(
 
 
 @given(powers, actions)
-def test_the_nodes_reached_are_exactly_those_allowed(power: RoleGrants, action: str) -> None:
+def test_the_reachable_projects_are_exactly_the_allowed_ones(power: RoleGrants, action: str) -> None:
     reach = power.projects(action)
     for path in TREE[1:]:
         inside = reach is None or bool(reach & set(path))
@@ -53,18 +53,18 @@ def test_the_nodes_reached_are_exactly_those_allowed(power: RoleGrants, action: 
 
 
 @given(powers, actions, paths)
-def test_a_token_never_does_more_than_its_bearer(power: RoleGrants, action: str, path: NodePath) -> None:
+def test_a_token_never_allows_more_than_the_role_of_its_owner(power: RoleGrants, action: str, path: NodePath) -> None:
     if power.may(action, path):
         assert RoleGrants(power.grants).may(action, path)
 
 
 @given(powers, st.sampled_from(Role), paths)
-def test_a_role_grants_only_actions_that_its_giver_has(power: RoleGrants, role: Role, path: NodePath) -> None:
+def test_a_role_can_be_granted_only_with_all_its_actions(power: RoleGrants, role: Role, path: NodePath) -> None:
     if power.may_give(role, path):
         assert all(power.may(action, path) for action in ALLOWED[role])
 
 
-def test_writing_includes_reading_and_nothing_else() -> None:
+def test_a_write_scope_includes_reading_and_nothing_else() -> None:
     assert scope_allows(frozenset({"leases:write"}), "leases.read")
     assert not scope_allows(frozenset({"leases:read"}), "leases.write")
     assert not scope_allows(frozenset({"leases:write"}), "billing.read")
@@ -72,7 +72,7 @@ def test_writing_includes_reading_and_nothing_else() -> None:
     assert all(scope_allows(frozenset({ADMIN_SCOPE}), action) for action in ACTIONS)
 
 
-def test_the_highest_role_counts_the_tenant_before_a_project() -> None:
+def test_a_tenant_role_precedes_project_roles_as_the_highest() -> None:
     assert RoleGrants((RoleGrant(Role.OWNER, ("a",)), RoleGrant(Role.VIEWER))).highest == Role.VIEWER
     assert RoleGrants((RoleGrant(Role.MEMBER, ("a",)), RoleGrant(Role.ADMIN, ("d",)))).highest == Role.ADMIN
     assert RoleGrants().highest is None

@@ -1,4 +1,4 @@
-"""Services of members: concurrent changes and refusals."""
+"""Members, invitations and service accounts: concurrent changes and refusals."""
 
 import threading
 from contextlib import suppress
@@ -17,7 +17,7 @@ from tenants.services.projects import NameTaken
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import ALL_ROLES, TenantWithOwner, current_time
 
-WHO = {"grants": ALL_ROLES, "actor": SYSTEM}
+AS_SYSTEM = {"grants": ALL_ROLES, "actor": SYSTEM}
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def events(world: TenantWithOwner, action: str) -> int:
         return AuditEvent.objects.filter(action=action).count()
 
 
-def test_nobody_is_member_of_one_node_twice(delta: TenantWithOwner) -> None:
+def test_a_second_membership_of_the_same_tenant_is_refused(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk), pytest.raises(members.AlreadyMember):
         members.add(
             tenant=delta.tenant,
@@ -42,23 +42,23 @@ def test_nobody_is_member_of_one_node_twice(delta: TenantWithOwner) -> None:
         )
 
 
-def test_the_same_role_again_changes_nothing(delta: TenantWithOwner) -> None:
+def test_setting_the_same_role_again_changes_nothing(delta: TenantWithOwner) -> None:
     member = delta.membership(delta.user_with_role(Role.VIEWER))
     with rls.tenant_scope(delta.tenant.pk):
-        members.change_role(member, role=Role.VIEWER, now=current_time(), **WHO)
+        members.change_role(member, role=Role.VIEWER, now=current_time(), **AS_SYSTEM)
     assert events(delta, "member.role") == 0
 
 
-def test_a_change_of_what_was_changed_meanwhile_is_refused(delta: TenantWithOwner) -> None:
+def test_a_role_change_of_a_stale_membership_is_refused(delta: TenantWithOwner) -> None:
     user = delta.user_with_role(Role.VIEWER)
     first, second = delta.membership(user), delta.membership(user)
     with rls.tenant_scope(delta.tenant.pk):
-        members.change_role(first, role=Role.MEMBER, now=current_time(), **WHO)
+        members.change_role(first, role=Role.MEMBER, now=current_time(), **AS_SYSTEM)
         with pytest.raises(StaleVersion):
-            members.change_role(second, role=Role.ADMIN, now=current_time(), **WHO)
+            members.change_role(second, role=Role.ADMIN, now=current_time(), **AS_SYSTEM)
 
 
-def test_a_role_above_ones_own_cannot_be_given(delta: TenantWithOwner) -> None:
+def test_an_admin_cannot_grant_the_owner_role(delta: TenantWithOwner) -> None:
     admin = RoleGrants((RoleGrant(Role.ADMIN),))
     with rls.tenant_scope(delta.tenant.pk), pytest.raises(NotAllowed):
         members.require_may_give(admin, Role.OWNER, None)
@@ -72,7 +72,7 @@ def test_a_user_with_another_membership_keeps_their_tokens(delta: TenantWithOwne
         both = members.add(
             tenant=delta.tenant, user=user, role=Role.MEMBER, project=lab, actor=SYSTEM, now=current_time()
         )
-        members.remove(both, now=current_time(), **WHO)
+        members.remove(both, now=current_time(), **AS_SYSTEM)
     assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 200
 
 
@@ -80,20 +80,20 @@ def test_one_of_two_owners_can_be_removed(delta: TenantWithOwner) -> None:
     second = tenant_setup.User.objects.create_user("second@example.org")
     with rls.tenant_scope(delta.tenant.pk):
         members.add(tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=current_time())
-        members.remove(delta.membership(delta.owner), now=current_time(), **WHO)
+        members.remove(delta.membership(delta.owner), now=current_time(), **AS_SYSTEM)
         assert list(Member.objects.values_list("user_id", flat=True)) == [second.pk]
 
 
-def test_an_owner_of_a_project_alone_may_always_go(delta: TenantWithOwner) -> None:
+def test_a_project_owner_can_always_be_removed(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     user = delta.user_with_role(Role.OWNER, project=lab)
     with rls.tenant_scope(delta.tenant.pk):
-        members.remove(Member.objects.get(user=user), now=current_time(), **WHO)
+        members.remove(Member.objects.get(user=user), now=current_time(), **AS_SYSTEM)
         assert not Member.objects.filter(user=user).exists()
 
 
 @pytest.mark.deep
-def test_two_owners_who_leave_at_once_leave_one(own_database: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_owners_leaving_concurrently_leave_one_owner(own_database: object, monkeypatch: pytest.MonkeyPatch) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     second = tenant_setup.User.objects.create_user("second@example.org")
     with rls.tenant_scope(delta.tenant.pk):
@@ -112,7 +112,7 @@ def test_two_owners_who_leave_at_once_leave_one(own_database: object, monkeypatc
         try:
             ready.wait()
             with rls.tenant_scope(delta.tenant.pk):
-                members.remove(delta.membership(user), now=current_time(), **WHO)
+                members.remove(delta.membership(user), now=current_time(), **AS_SYSTEM)
             outcomes.append("left")
         except members.LastOwner:
             outcomes.append("stays")
@@ -127,7 +127,7 @@ def test_two_owners_who_leave_at_once_leave_one(own_database: object, monkeypatc
     assert sorted(outcomes) == ["left", "stays"]
 
 
-def test_an_invitation_is_mailed_with_its_link_and_what_the_role_may(own_database: object) -> None:
+def test_an_invitation_email_has_its_link_and_the_role_description(own_database: object) -> None:
     delta, letters = tenant_setup.create_tenant_with_owner("Delta"), []
     with mail.captured_mail(lambda *letter: letters.append(letter)), rls.tenant_scope(delta.tenant.pk):
         _, secret = invitations.invite(
@@ -136,7 +136,7 @@ def test_an_invitation_is_mailed_with_its_link_and_what_the_role_may(own_databas
             role=Role.VIEWER,
             project=None,
             now=current_time(),
-            **WHO,
+            **AS_SYSTEM,
         )
     ((to, subject, text),) = letters
     assert (to, subject) == ("x@example.org", "Delta invites you to gpubroker")
@@ -144,7 +144,7 @@ def test_an_invitation_is_mailed_with_its_link_and_what_the_role_may(own_databas
     assert "can view leases" in text
 
 
-def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: object) -> None:
+def test_concurrent_acceptances_of_an_invitation_add_one_member(own_database: object) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     with rls.tenant_scope(delta.tenant.pk):
         _, secret = invitations.invite(
@@ -153,7 +153,7 @@ def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: obje
             role=Role.VIEWER,
             project=None,
             now=current_time(),
-            **WHO,
+            **AS_SYSTEM,
         )
     users = [tenant_setup.User.objects.create_user(f"u{n}@example.org") for n in range(8)]
     outcomes, ready = [], threading.Barrier(8)
@@ -176,7 +176,7 @@ def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: obje
     assert sorted(outcomes) == ["in"] + ["late"] * 7
 
 
-def test_an_invitation_that_expired_or_was_taken_back_opens_nothing(delta: TenantWithOwner) -> None:
+def test_an_expired_or_revoked_invitation_cannot_be_used(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         invitation, secret = invitations.invite(
             tenant=delta.tenant,
@@ -184,7 +184,7 @@ def test_an_invitation_that_expired_or_was_taken_back_opens_nothing(delta: Tenan
             role=Role.VIEWER,
             project=None,
             now=current_time(),
-            **WHO,
+            **AS_SYSTEM,
         )
     with pytest.raises(ObjectNotFound):
         invitations.find_offer(secret, now=current_time() + timedelta(days=8))
@@ -196,7 +196,7 @@ def test_an_invitation_that_expired_or_was_taken_back_opens_nothing(delta: Tenan
         invitations.find_offer(secret, now=current_time())
 
 
-def test_a_link_used_between_looking_and_accepting_is_refused(
+def test_an_invitation_revoked_before_its_acceptance_is_refused(
     delta: TenantWithOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with rls.tenant_scope(delta.tenant.pk):
@@ -206,7 +206,7 @@ def test_a_link_used_between_looking_and_accepting_is_refused(
             role=Role.VIEWER,
             project=None,
             now=current_time(),
-            **WHO,
+            **AS_SYSTEM,
         )
     offer = invitations.find_offer(secret, now=current_time())
     with rls.tenant_scope(delta.tenant.pk):
@@ -217,8 +217,10 @@ def test_a_link_used_between_looking_and_accepting_is_refused(
         invitations.accept(secret, user=user, actor=SYSTEM, now=current_time())
 
 
-def offered(world: TenantWithOwner, by: object, role: Role, project: tenant_setup.Project | None = None) -> str:
-    """Return the secret of a link that somebody made, and was shown."""
+def create_invitation(
+    world: TenantWithOwner, by: object, role: Role, project: tenant_setup.Project | None = None
+) -> str:
+    """Return the secret of an invitation that a user created."""
     with rls.tenant_scope(world.tenant.pk):
         _, secret = invitations.invite(
             tenant=world.tenant,
@@ -232,7 +234,7 @@ def offered(world: TenantWithOwner, by: object, role: Role, project: tenant_setu
     return secret
 
 
-def opens(secret: str) -> bool:
+def is_valid_invitation(secret: str) -> bool:
     try:
         return bool(invitations.find_offer(secret, now=current_time()))
     except ObjectNotFound:
@@ -241,12 +243,12 @@ def opens(secret: str) -> bool:
 
 def test_a_removed_member_cannot_return_by_their_own_invitation(delta: TenantWithOwner) -> None:
     admin = delta.user_with_role(Role.ADMIN)
-    used, theirs, others = (offered(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
+    used, theirs, others = (create_invitation(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
     friend = tenant_setup.User.objects.create_user("friend@example.org")
     invitations.accept(used, user=friend, actor=SYSTEM, now=current_time())
     with rls.tenant_scope(delta.tenant.pk):
-        members.remove(delta.membership(admin), now=current_time(), **WHO)
-    assert [opens(theirs), opens(others)] == [False, True]
+        members.remove(delta.membership(admin), now=current_time(), **AS_SYSTEM)
+    assert [is_valid_invitation(theirs), is_valid_invitation(others)] == [False, True]
     with pytest.raises(ObjectNotFound):
         invitations.accept(theirs, user=admin, actor=SYSTEM, now=current_time())
     assert events(delta, "invitation.revoke") == 1
@@ -255,14 +257,14 @@ def test_a_removed_member_cannot_return_by_their_own_invitation(delta: TenantWit
         assert Member.objects.filter(user=friend).exists()
 
 
-def test_a_lesser_role_takes_back_what_one_may_no_longer_offer_and_no_more(delta: TenantWithOwner) -> None:
+def test_a_lower_role_revokes_only_invitations_beyond_it(delta: TenantWithOwner) -> None:
     admin, lab = delta.user_with_role(Role.ADMIN), delta.create_project("lab")
     with rls.tenant_scope(delta.tenant.pk):
         members.add(tenant=delta.tenant, user=admin, role=Role.ADMIN, project=lab, actor=SYSTEM, now=current_time())
-    of_all, of_lab = offered(delta, admin, Role.ADMIN), offered(delta, admin, Role.MEMBER, lab)
+    of_all, of_lab = create_invitation(delta, admin, Role.ADMIN), create_invitation(delta, admin, Role.MEMBER, lab)
     with rls.tenant_scope(delta.tenant.pk):
-        members.change_role(delta.membership(admin), role=Role.VIEWER, now=current_time(), **WHO)
-    assert [opens(of_all), opens(of_lab)] == [False, True]
+        members.change_role(delta.membership(admin), role=Role.VIEWER, now=current_time(), **AS_SYSTEM)
+    assert [is_valid_invitation(of_all), is_valid_invitation(of_lab)] == [False, True]
 
 
 def test_service_account_tokens_are_revoked_with_their_creator_only_on_request(delta: TenantWithOwner) -> None:
@@ -293,22 +295,22 @@ def test_service_account_tokens_are_revoked_with_their_creator_only_on_request(d
             service_account=robot,
         )
         assert [token.name for token in tokens.tokens_known_to(**who)] == ["nightly", "made with the first"]
-        members.remove(delta.membership(admin), now=who["now"], with_machines=True, **WHO)
+        members.remove(delta.membership(admin), now=who["now"], with_machines=True, **AS_SYSTEM)
         assert len(tokens.tokens_known_to(**who)) == 0
     assert events(delta, "token.revoke") == 2
 
 
-def test_service_accounts_keep_their_rules(delta: TenantWithOwner) -> None:
+def test_service_account_changes_are_validated_and_audited_once(delta: TenantWithOwner) -> None:
     robot = delta.create_service_account()
     with pytest.raises(NameTaken):
         delta.create_service_account()
     with rls.tenant_scope(delta.tenant.pk):
-        service_accounts.change_role(robot, role=Role.MEMBER, now=current_time(), **WHO)
+        service_accounts.change_role(robot, role=Role.MEMBER, now=current_time(), **AS_SYSTEM)
         assert events(delta, "service_account.role") == 0
         again = type(robot).objects.get(pk=robot.pk)
-        service_accounts.change_role(robot, role=Role.VIEWER, now=current_time(), **WHO)
+        service_accounts.change_role(robot, role=Role.VIEWER, now=current_time(), **AS_SYSTEM)
         with pytest.raises(StaleVersion):
-            service_accounts.change_role(again, role=Role.ADMIN, now=current_time(), **WHO)
-        service_accounts.close(robot, now=current_time(), **WHO)
-        service_accounts.close(robot, now=current_time(), **WHO)
+            service_accounts.change_role(again, role=Role.ADMIN, now=current_time(), **AS_SYSTEM)
+        service_accounts.close(robot, now=current_time(), **AS_SYSTEM)
+        service_accounts.close(robot, now=current_time(), **AS_SYSTEM)
     assert events(delta, "service_account.close") == 1

@@ -1,4 +1,4 @@
-"""A GPU-hour quota shows the current month only after its first use."""
+"""GPU-hour quotas in a new month, before their first use."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ HOUR = 3600 * 1000
 
 @pytest.fixture
 def delta() -> TenantWithOwner:
-    """A tenant that used up last month's hours and none of this."""
+    """Create a tenant that used all its hours of last month."""
     delta = tenant_setup.create_tenant_with_owner("Delta")
     last_month = clock.month_start(clock.month_start(current_time()) - timedelta(days=1))
     with rls.tenant_scope(delta.tenant.pk):
@@ -41,11 +41,11 @@ def operator(settings: Any) -> Client:
     return client
 
 
-def of_hours(quotas_told: list[dict[str, Any]]) -> dict[str, Any]:
+def gpu_hour_quota(quotas_told: list[dict[str, Any]]) -> dict[str, Any]:
     return next(quota for quota in quotas_told if quota["kind"] == "gpu_seconds")
 
 
-def test_all_of_it_is_free_in_the_new_month(delta: TenantWithOwner) -> None:
+def test_the_whole_gpu_hour_quota_is_free_in_a_new_month(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         (hours,) = [
             r
@@ -72,22 +72,22 @@ def test_a_quota_window_ahead_of_the_reader_shows_its_own_count(delta: TenantWit
 
 def test_the_api_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> None:
     api: Any = ApiClient(delta.token())
-    usage = of_hours(api.send("GET", f"quota-usage?project={delta.root.pk}").json()["items"][0]["quotas"])
+    usage = gpu_hour_quota(api.send("GET", f"quota-usage?project={delta.root.pk}").json()["items"][0]["quotas"])
     assert (usage["used"], usage["free"]) == (0, 10 * HOUR)
-    quota = of_hours(api.send("GET", "quotas").json()["items"])
+    quota = gpu_hour_quota(api.send("GET", "quotas").json()["items"])
     assert quota["used"] == 0
     assert quota["window_start"] == clock.month_start(current_time()).isoformat().replace("+00:00", "Z")
 
 
 def test_operators_see_the_quota_of_the_new_month(delta: TenantWithOwner, operator: Client) -> None:
     (tenant,) = operator.get("/api/v1/ops/tenants").json()["items"]
-    assert of_hours(tenant["quotas"])["used"] == 0
+    assert gpu_hour_quota(tenant["quotas"])["used"] == 0
     (line,) = operator.get("/ops/tenants/").context["lines"]
-    assert of_hours(line["quotas"])["counts"] == (0, 10 * HOUR)
+    assert gpu_hour_quota(line["quotas"])["counts"] == (0, 10 * HOUR)
 
 
 def test_the_projects_page_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> None:
     client = Client()
     client.force_login(delta.owner)
     nodes = client.get("/projects/").context["nodes"]
-    assert of_hours(nodes[0].quotas_here)["counts"] == (0, 10 * HOUR)
+    assert gpu_hour_quota(nodes[0].quotas_here)["counts"] == (0, 10 * HOUR)

@@ -35,20 +35,20 @@ def test_a_tenant_can_be_created_without_an_owner(db: None) -> None:
         assert (tenant.time_zone, tenant.currency) == ("UTC", "EUR")
 
 
-def test_a_time_zone_must_be_one(db: None) -> None:
+def test_an_unknown_time_zone_of_a_tenant_is_refused(db: None) -> None:
     with pytest.raises(InvalidValue, match="is not a time zone"):
         tenants.create(name="X", owner=None, time_zone="Mars/Base", actor=SYSTEM, now=current_time())
 
 
 @pytest.mark.parametrize("zone", ["CET", "EST5EDT", "Etc/GMT+5", "US/Eastern", "Australia/South", "localtime"])
-def test_a_tenant_time_zone_is_a_region_or_utc(delta: TenantWithOwner, zone: str) -> None:
+def test_a_tenant_time_zone_without_a_region_is_refused(delta: TenantWithOwner, zone: str) -> None:
     with pytest.raises(InvalidValue, match=r"not a region's time zone|not a time zone"):
         tenants.create(name="X", owner=None, time_zone=zone, actor=SYSTEM, now=current_time())
     with rls.tenant_scope(delta.tenant.pk), pytest.raises(InvalidValue):
         tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), time_zone=zone)
 
 
-def test_a_tenant_of_the_first_days_keeps_the_zone_it_has(delta: TenantWithOwner) -> None:
+def test_an_existing_tenant_keeps_an_unpermitted_time_zone(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         Tenant.objects.update(time_zone="CET")
         old = Tenant.objects.get()
@@ -61,7 +61,7 @@ def test_an_unexpected_integrity_error_is_not_converted(delta: TenantWithOwner) 
         tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), currency=None)
 
 
-def test_a_change_to_what_it_is_changes_nothing(delta: TenantWithOwner) -> None:
+def test_a_change_without_a_difference_is_not_audited(delta: TenantWithOwner) -> None:
     before = actions(delta)
     with rls.tenant_scope(delta.tenant.pk):
         tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), name="Delta")
@@ -84,7 +84,7 @@ def test_a_tenant_is_suspended_and_resumed_once_each(delta: TenantWithOwner) -> 
     assert delta.tenant.suspended_at is None
 
 
-def test_projects_keep_their_rules(delta: TenantWithOwner) -> None:
+def test_project_changes_are_validated_and_audited_once(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     with rls.tenant_scope(delta.tenant.pk):
         before = actions(delta)
@@ -120,7 +120,7 @@ def test_only_operators_set_the_quota_of_the_root_project(delta: TenantWithOwner
         assert actions(delta) == before
 
 
-def test_the_tightest_quota_on_the_path_decides_what_is_free(delta: TenantWithOwner) -> None:
+def test_free_quota_is_that_of_the_tightest_quota_on_the_path(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     with rls.tenant_scope(delta.tenant.pk):
         quotas.set_limit(project=lab, kind=QuotaKind.UNITS, limit=50_000, actor=OPERATOR, now=current_time())
@@ -132,7 +132,7 @@ def test_the_tightest_quota_on_the_path_decides_what_is_free(delta: TenantWithOw
     assert rooms["burn"].free == 7
 
 
-def test_a_token_needs_scopes_that_exist_and_an_end_within_a_year(delta: TenantWithOwner) -> None:
+def test_a_token_needs_valid_scopes_and_an_expiry_within_a_year(delta: TenantWithOwner) -> None:
     good = {"scopes": ["leases:read"], "expires_at": current_time() + timedelta(days=1)}
     for change in (
         {"scopes": ["root"]},
@@ -151,7 +151,7 @@ def test_a_token_needs_scopes_that_exist_and_an_end_within_a_year(delta: TenantW
             )
 
 
-def test_a_token_is_revoked_once(delta: TenantWithOwner) -> None:
+def test_revoking_a_token_twice_is_audited_once(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         token, _ = tokens.issue(
             tenant=delta.tenant,
@@ -167,7 +167,7 @@ def test_a_token_is_revoked_once(delta: TenantWithOwner) -> None:
     assert actions(delta).count("token.revoke") == 1
 
 
-def test_a_token_with_the_right_scopes_makes_one_like_itself(delta: TenantWithOwner) -> None:
+def test_a_token_creates_tokens_only_within_its_scopes(delta: TenantWithOwner) -> None:
     tokens.require_within(RoleGrants(), ["tenant:admin"], None)  # a session is not limited
     reads = RoleGrants(scopes=frozenset({"leases:read", "projects:write"}))
     tokens.require_within(reads, ["leases:read", "projects:read", "projects:write"], None)
@@ -177,7 +177,7 @@ def test_a_token_with_the_right_scopes_makes_one_like_itself(delta: TenantWithOw
         tokens.require_within(reads, ["tenant:admin"], None)
 
 
-def test_a_second_effect_under_one_key_is_undone(delta: TenantWithOwner) -> None:
+def test_a_second_request_with_one_idempotency_key_is_refused(delta: TenantWithOwner) -> None:
     wanted = idempotency.KeyedRequest(delta.tenant.pk, "usr_x", "POST", "/x", "k", "d")
     with rls.tenant_scope(delta.tenant.pk):
         idempotency.store_record(wanted, status=201, headers={}, body="{}", now=current_time())
@@ -215,7 +215,7 @@ def test_cross_tenant_scopes_have_their_own_role_and_are_read_only(delta: Tenant
                 change()
 
 
-def test_sessions_that_ended_are_forgotten(delta: TenantWithOwner) -> None:
+def test_expired_sessions_are_deleted(delta: TenantWithOwner) -> None:
     from tenants.tasks import delete_expired_rows
 
     browser = Client()
@@ -226,7 +226,7 @@ def test_sessions_that_ended_are_forgotten(delta: TenantWithOwner) -> None:
     assert not Session.objects.exists()
 
 
-def test_a_wider_role_ends_with_its_transaction(own_database: object) -> None:
+def test_a_cross_tenant_scope_ends_with_its_transaction(own_database: object) -> None:
     tenant_setup.create_tenant_with_owner("Delta")
     with rls.system_scope():
         assert Project.objects.count() == 1

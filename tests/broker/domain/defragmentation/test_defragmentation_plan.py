@@ -33,7 +33,7 @@ def scattered(gpus: int, fill: float, seed: int, ranks: StateRanks = RANKS) -> S
     return made
 
 
-def test_a_plan_moves_nothing_before_it_is_taken() -> None:
+def test_a_plan_changes_nothing_before_it_is_applied() -> None:
     gpus = fleet("1@0", "1@1", "3@0", "")
     plan = plan_defragmentation(gpus, reason="two GPUs serve two slices of one unit", gain=5)
     assert draw(gpus) == ["1@0", "1@1", "3@0", ""]
@@ -57,7 +57,7 @@ def test_a_plan_can_be_applied_and_reversed_step_by_step() -> None:
     assert draw(gpus) == ["1@0", "1@1", "3@0", ""]
 
 
-def test_a_gpu_is_emptied_whole_or_not_at_all() -> None:
+def test_a_gpu_is_drained_completely_or_not_at_all() -> None:
     gpus = fleet("1@0 2@2!", "4@0 2@4")
     assert plan_defragmentation(gpus).steps == ()
 
@@ -68,7 +68,7 @@ def test_no_gpu_is_drained_at_a_cost_above_its_gain() -> None:
     assert len(plan_defragmentation(gpus, gain=2).steps) == 1
 
 
-def test_no_more_is_planned_than_the_budget_allows() -> None:
+def test_a_plan_stays_within_its_relocation_budget() -> None:
     gpus, budget = fleet("1@0", "1@0", "1@0", "3@0"), RelocationBudget(2)
     assert len(plan_defragmentation(gpus, budget=budget).steps) == 2
     assert budget.remaining == 0
@@ -103,7 +103,7 @@ def test_slices_are_not_swapped_without_an_empty_gpu() -> None:
 
 
 @pytest.mark.parametrize("fill", [0.2, 0.5, 0.75])
-def test_a_fleet_of_small_slices_is_left_within_two_percent_of_the_fewest_gpus(fill: float) -> None:
+def test_a_plan_leaves_at_most_two_percent_more_gpus_than_the_minimum(fill: float) -> None:
     gpus = scattered(200, fill, seed=5)
     plan = plan_defragmentation(gpus)
     assert plan.min_in_use is not None
@@ -115,7 +115,7 @@ def test_a_fleet_of_small_slices_is_left_within_two_percent_of_the_fewest_gpus(f
 
 @settings(max_examples=20)
 @given(st.integers(0, 1000), st.floats(0.1, 0.9), st.sampled_from([RANKS, COUNTING]))
-def test_the_same_slices_on_the_same_gpus_have_the_same_plan(seed: int, fill: float, ranks: StateRanks) -> None:
+def test_plans_are_deterministic_and_reversible(seed: int, fill: float, ranks: StateRanks) -> None:
     gpus = scattered(8, fill, seed, ranks)
     plan = plan_defragmentation(gpus)
     for allocation in sorted(gpus.gpu):  # their history is another one now
@@ -128,7 +128,7 @@ def test_the_same_slices_on_the_same_gpus_have_the_same_plan(seed: int, fill: fl
     assert draw(gpus) == before
 
 
-def test_a_plan_needs_no_closed_form_of_the_fewest_gpus() -> None:
+def test_a_plan_works_without_a_known_minimum_of_gpus() -> None:
     def odd(name: str, size: int, *starts: int) -> Profile:
         places = tuple(Placement(start, size) for start in starts)
         return Profile(name, 1, size, places, len(places), media=False, isolation=Isolation.HARDWARE)

@@ -1,4 +1,4 @@
-"""Evacuation of a node so that a gang of whole GPUs fits."""
+"""Evacuation of a node for a gang of whole GPUs."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def gang(count: int) -> list[LiveSlice]:
     return [LiveSlice(f"gang-{member}", P7, 0) for member in range(count)]
 
 
-def test_a_gang_that_finds_its_gpus_empty_moves_nothing() -> None:
+def test_a_gang_on_empty_gpus_needs_no_relocation() -> None:
     gpus = fleet("7@0", "", "", "7@0", per_node=2)
     assert evacuate_node(gpus, gang(1)) is not None
     gpus = fleet("7@0", "1@0", "", "", per_node=2)
@@ -34,7 +34,7 @@ def test_the_node_with_the_cheapest_evacuation_is_chosen() -> None:
     assert draw(gpus)[2] == draw(gpus)[3] == "7@0"
 
 
-def test_a_whole_gpu_goes_to_an_empty_one_of_another_node() -> None:
+def test_a_whole_gpu_lease_is_relocated_to_an_empty_gpu_of_another_node() -> None:
     gpus = fleet("7@0", "", "7@0!", "", per_node=2)
     assert evacuate_node(gpus, gang(2), whole_gpus=False) is None
     found = evacuate_node(gpus, gang(2))
@@ -43,7 +43,7 @@ def test_a_whole_gpu_goes_to_an_empty_one_of_another_node() -> None:
     assert draw(gpus) == ["7@0"] * 4
 
 
-def test_a_gang_starts_whole_or_nothing_moves() -> None:
+def test_a_gang_that_cannot_be_placed_completely_relocates_nothing() -> None:
     gpus = fleet("3@0", "", "7@0!", "4@0 3@4!", per_node=2)
     before = draw(gpus)
     assert evacuate_node(gpus, gang(2)) is None
@@ -71,7 +71,7 @@ def test_a_gpu_removed_from_the_pool_takes_no_gang() -> None:
 
 @settings(max_examples=20)
 @given(st.data())
-def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObject) -> None:
+def test_evacuation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
     gpus, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
     for number in range(data.draw(st.integers(1, 20))):
@@ -95,7 +95,7 @@ def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObj
     assert len({gpu // 3 for gpu in found.gpus}) == 1
 
 
-def test_a_gang_takes_only_gpus_that_are_near_to_each_other() -> None:
+def test_a_gang_uses_only_linked_gpus() -> None:
     def paired(gpus: tuple[int, ...]) -> bool:
         return {gpu // 2 for gpu in gpus} in ({0}, {1}, {2}, {3})
 

@@ -1,4 +1,4 @@
-"""The fleet model of a plan: placing, lifting and finding evictions."""
+"""The fleet model of a plan: placement, removal and evictions."""
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +11,13 @@ from tests.broker.domain.defragmentation.gpus import P1, P3, P4, P7, TABLE, draw
 from tests.broker.domain.fleet import H100, ONE, ONE_ME
 
 
-def test_a_slice_goes_where_it_costs_least_and_is_remembered() -> None:
+def test_a_slice_is_placed_at_the_cheapest_slot_and_recorded() -> None:
     gpus = fleet("", "3@0")
     assert gpus.place(LiveSlice("new", P3, 0, 4)) == (1, 4)
     assert (gpus.gpu["new"], gpus.start["new"], gpus.slices[1][4].allocation) == (1, 4, "new")
 
 
-def test_no_gpu_is_opened_where_the_caller_forbids_it() -> None:
+def test_no_empty_gpu_is_used_if_the_caller_forbids_it() -> None:
     gpus = fleet("", "7@0")
     assert gpus.find_cheapest_slot(P1, opening=False) is None
     seat = gpus.find_cheapest_slot(P1)
@@ -66,7 +66,7 @@ def test_gpus_are_grouped_by_their_shape(data: st.DataObject) -> None:
     assert len(set(values.values())) == len(values)
 
 
-def test_the_cheapest_way_to_make_room_comes_first() -> None:
+def test_the_cheapest_eviction_comes_first() -> None:
     gpus = fleet("2@0 2@2 3@4", "1@3 3@4", "7@0")
     ways = list(gpus.shapes.evictions(P3, 2))
     assert [(gpu, way.starts) for way, gpu in ways] == [(1, (3,)), (0, (0, 2))]
@@ -94,7 +94,7 @@ def test_a_slice_that_fits_at_every_eviction_target_evicts_nothing() -> None:
     assert [way.starts for way, _ in gpus.shapes.evictions(P4, 2)] == [(0,)]  # a 3g may also lie to the right
 
 
-def test_a_slice_makes_way_for_one_that_needs_the_media_engines_it_holds() -> None:
+def test_a_plain_slice_is_evicted_for_a_media_engine_slice() -> None:
     table = build_state_table((ONE, ONE_ME), 8)
     shapes = GpuShapes(table, 1)
     shapes.put(0, 1, 0, relocatable=True)

@@ -1,4 +1,4 @@
-"""Slices of a gang find room where others can be relocated.
+"""Relocations that make room for the slices of a gang.
 
 Fleets are drawn as in gpus.py: profile@unit, `!` = immovable.
 """
@@ -54,7 +54,7 @@ def test_a_gpu_with_immovable_slices_or_a_whole_gpu_lease_is_not_used() -> None:
     assert draw(gpus) == before
 
 
-def test_a_gang_over_several_nodes_gets_room_on_each() -> None:
+def test_a_gang_over_several_nodes_gets_slots_on_each() -> None:
     gpus = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
     found = make_room_for_gang(gpus, gang(2, P4), same_node=False)
     assert found is not None
@@ -62,7 +62,7 @@ def test_a_gang_over_several_nodes_gets_room_on_each() -> None:
     assert {step.to_gpu for step in found.steps} == {2}
 
 
-def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
+def test_without_free_slots_for_relocated_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
     before = draw(gpus)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
@@ -86,7 +86,7 @@ def test_cyclic_relocations_leave_the_fleet_unchanged(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("same_node", [True, False])
-def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: bool) -> None:
+def test_relocations_stay_within_their_gain_and_budget(same_node: bool) -> None:
     def gpus_before() -> list[str]:
         return ["1@0 3@4!", "2@0!"]
 
@@ -103,7 +103,7 @@ def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: b
 
 @settings(max_examples=40)
 @given(st.data())
-def test_the_steps_can_be_taken_in_their_order(data: st.DataObject) -> None:
+def test_relocation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
     gpus, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
     for number in range(data.draw(st.integers(1, 24))):

@@ -1,4 +1,4 @@
-"""GPU drain: slices move off sparsely used GPUs, within a relocation budget."""
+"""Drain of sparsely used GPUs, within a relocation budget."""
 
 from bench.placement_policies.consolidation import consolidate_gpu
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
@@ -18,7 +18,7 @@ def test_a_gpu_is_drained_completely_or_not_at_all() -> None:
     assert draw(gpus) == ["1@0 1@2", "4@0 2@4", ""]
 
 
-def test_a_gpu_that_is_still_used_well_is_left_alone() -> None:
+def test_a_well_used_gpu_is_not_drained() -> None:
     gpus = fleet("3@0", "4@0")
     assert consolidate_gpu(gpus, 0) == ()
     assert consolidate_gpu(gpus, 0, compute=3) != ()
@@ -28,11 +28,11 @@ def test_an_empty_gpu_needs_no_relocation() -> None:
     assert consolidate_gpu(fleet("", "3@0"), 0) == ()
 
 
-def test_a_slice_that_must_stay_keeps_its_gpu_in_use() -> None:
+def test_a_gpu_with_an_immovable_slice_is_not_drained() -> None:
     assert consolidate_gpu(fleet("1@0!", "3@0"), 0) == ()
 
 
-def test_no_more_is_relocated_than_the_budget_allows() -> None:
+def test_a_drain_stays_within_its_relocation_budget() -> None:
     gpus, budget = fleet("1@0 1@2", "1@0", "3@0", "3@0"), RelocationBudget(2)
     assert len(consolidate_gpu(gpus, 0, budget=budget)) == 2
     assert consolidate_gpu(gpus, 1, budget=budget) == ()

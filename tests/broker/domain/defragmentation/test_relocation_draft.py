@@ -13,7 +13,7 @@ def test_a_draft_lists_only_slices_with_a_new_placement() -> None:
     assert draft.relocations() == [SliceRelocation("0.0", P1, 0, 0, 1, 4, cost=1)]
 
 
-def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
+def test_undoing_a_draft_restores_the_fleet() -> None:
     gpus = fleet("1@0 2@2", "3@0", "")
     draft = RelocationDraft(gpus)
     for allocation in ("0.0", "0.2", "1.0"):
@@ -23,7 +23,7 @@ def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
     assert draw(gpus) == ["1@0 2@2", "3@0", ""]
 
 
-def test_a_lifted_slice_without_room_is_not_placed() -> None:
+def test_a_slice_without_a_free_slot_is_not_placed() -> None:
     gpus = fleet("2@0", "7@0")
     draft = RelocationDraft(gpus)
     piece = draft.lift("0.0")
@@ -33,7 +33,7 @@ def test_a_lifted_slice_without_room_is_not_placed() -> None:
     assert draw(gpus) == ["2@0", "7@0"]
 
 
-def test_a_draft_is_undone_as_far_as_a_mark() -> None:
+def test_a_draft_can_be_undone_back_to_a_mark() -> None:
     gpus = fleet("1@0 2@2", "3@0", "")
     draft = RelocationDraft(gpus)
     draft.put(draft.lift("0.0")._replace(start=4), 1)

@@ -77,7 +77,7 @@ def test_a_step_to_an_occupied_placement_is_refused() -> None:
     assert draw(gpus) == ["4@0", "1@1"]
 
 
-def test_the_media_engines_of_a_gpu_are_waited_for() -> None:
+def test_a_relocation_waits_until_the_media_engines_of_its_target_are_free() -> None:
     table = build_state_table((ONE, ONE_ME), 8)
     comes, goes = SliceRelocation("0.0", 1, 0, 0, 1, 0, cost=1), SliceRelocation("1.3", 1, 1, 3, 2, 0, cost=1)
     assert order_relocations(table, [comes, goes]) == [goes, comes]

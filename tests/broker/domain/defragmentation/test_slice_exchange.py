@@ -27,12 +27,12 @@ from tests.broker.domain.defragmentation.gpus import (
 NEW_3G = LiveSlice("new", P3, 0, 4)
 
 
-def test_what_fits_is_placed_without_a_relocation() -> None:
+def test_a_slice_that_fits_is_placed_without_a_relocation() -> None:
     gpus = fleet("3@0")
     assert make_room_for_slice(gpus, NEW_3G) == SliceRoom(0, 4, ())
 
 
-def test_a_small_slice_makes_way_for_a_large_one() -> None:
+def test_a_small_slice_is_relocated_for_a_large_one() -> None:
     gpus = fleet("1@3 3@4", "3@0 2@4!")
     repack = make_room_for_slice(gpus, NEW_3G, gain=4)
     assert repack is not None
@@ -49,7 +49,7 @@ def test_the_exchange_that_leaves_more_sellable_units_is_chosen() -> None:
     assert draw(gpus) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
 
 
-def test_two_slices_make_way_for_more_than_half_a_gpu_only() -> None:
+def test_two_slices_are_relocated_only_for_more_than_half_the_compute_slices() -> None:
     beside = ("4@0! 1@4! 1@5!", "4@0! 1@4! 1@6!")
     assert make_room_for_slice(fleet("1@0 1@2 3@4!", *beside), NEW_3G) is None
     assert make_room_for_slice(fleet("1@0 1@2 3@4!", *beside), LiveSlice("new", P4, 0, 4)) is not None
@@ -64,20 +64,20 @@ def test_the_displacement_tries_of_a_share_follow_its_memory() -> None:
     ]
 
 
-def test_nothing_is_relocated_for_what_is_small() -> None:
+def test_no_slice_is_relocated_for_a_small_one() -> None:
     gpus = fleet("3@0 2@4! 1@6", "4@0! 1@4! 1@6!")
     assert make_room_for_slice(gpus, LiveSlice("new", P1_DOUBLE, 0, 2)) is None
     assert make_room_for_slice(gpus, LiveSlice("new", P1_DOUBLE, 0, 2), tries=(6,)) is not None
 
 
-def test_a_slice_may_make_way_on_its_own_gpu() -> None:
+def test_a_slice_may_be_relocated_within_its_own_gpu() -> None:
     gpus = fleet("1@3")
     gpus.hold(0, LiveSlice("other", P1, 6, None))
     assert make_room_for_slice(gpus, NEW_3G) is not None
     assert draw(gpus) == ["3@0 1@4 1@6"] or draw(gpus) == ["3@0 1@5 1@6"]
 
 
-def test_without_room_for_evicted_slices_nothing_changes() -> None:
+def test_without_free_slots_for_evicted_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4", "4@0 3@4")
     before = draw(gpus)
     assert make_room_for_slice(gpus, NEW_3G) is None
@@ -90,7 +90,7 @@ def test_a_whole_gpu_is_never_relocated() -> None:
     assert make_room_for_slice(gpus, LiveSlice("new", P7, 0, 8)) is None
 
 
-def test_a_slice_that_must_stay_stays() -> None:
+def test_an_immovable_slice_is_not_relocated() -> None:
     gpus = fleet("1@3! 3@4", "3@0 2@4!")
     assert make_room_for_slice(gpus, NEW_3G) is None
     assert draw(gpus) == ["1@3 3@4", "3@0 2@4"]
@@ -103,7 +103,7 @@ def test_a_relocation_that_costs_more_than_it_gains_is_not_made() -> None:
     assert make_room_for_slice(gpus, NEW_3G, gain=9) is not None
 
 
-def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
+def test_only_relocations_spend_the_budget() -> None:
     budget = RelocationBudget(1)
     assert make_room_for_slice(fleet("7@0"), NEW_3G, budget=budget) is None
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is not None
@@ -111,7 +111,7 @@ def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is None
 
 
-def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
+def test_relocations_per_tenant_are_limited_by_the_budget() -> None:
     pieces = [
         LiveSlice("a", P1, 0, 1, "ten_a"),
         LiveSlice("b", P1, 1, 1, "ten_a"),
@@ -126,7 +126,7 @@ def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
 
 @settings(max_examples=30)
 @given(st.data())
-def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.DataObject) -> None:
+def test_relocation_steps_can_be_applied_in_order_and_reversed(data: st.DataObject) -> None:
     size, ranks = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([RANKS, COUNTING]))
     gpus, twin = fleet(*[""] * size, ranks=ranks), fleet(*[""] * size, ranks=ranks)
     for number in range(data.draw(st.integers(1, 20))):

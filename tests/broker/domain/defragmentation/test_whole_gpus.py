@@ -1,4 +1,4 @@
-"""Whole GPUs are freed at the least cost, all or none."""
+"""Whole GPUs freed at the least cost, all or none."""
 
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
@@ -10,7 +10,7 @@ def whole(count: int) -> list[LiveSlice]:
     return [LiveSlice(f"wanted-{member}", P7, 0) for member in range(count)]
 
 
-def test_empty_gpus_are_taken_before_any_is_emptied() -> None:
+def test_empty_gpus_are_used_before_any_is_drained() -> None:
     gpus = fleet("1@0", "", "3@4!", "", per_node=1)
     found = place_whole_gpus(gpus, whole(2))
     assert found is not None
@@ -38,7 +38,7 @@ def test_a_gpu_leased_whole_is_not_drained_for_another() -> None:
     assert place_whole_gpus(gpus, whole(1)) is None
 
 
-def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows() -> None:
+def test_relocations_stay_within_their_gain_and_budget() -> None:
     def again() -> list[str]:
         return ["1@0", "2@0", "3@4!"]
 

@@ -1,4 +1,4 @@
-"""Every rule that a legal geometry follows, checked one by one."""
+"""Rules of legal geometries, checked one by one."""
 
 from collections import Counter
 

@@ -31,7 +31,7 @@ def test_placements_verified_on_a_real_gpu_are_marked() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
-def test_every_profile_lies_inside_the_grid_and_has_its_own_size(model: GpuModelSpec) -> None:
+def test_every_placement_is_inside_the_grid_and_has_the_size_of_its_profile(model: GpuModelSpec) -> None:
     for profile in model.profiles:
         assert profile.kind is ProfileKind.SLICE
         assert profile.compute <= model.compute
@@ -53,7 +53,7 @@ def test_the_rtx_pro_6000_counts_twelve_units() -> None:
     assert [p.start for p in PRO_6000.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 3, 6, 9]
 
 
-def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_never_cut() -> None:
+def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_not_as_mig() -> None:
     assert not PRO_5000.cuttable
     assert PRO_5000.grid == NOTIONAL_GRID
     assert PRO_5000.sold_as(Isolation.HARDWARE) == ()
@@ -63,12 +63,12 @@ def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_never_c
 
 
 @pytest.mark.parametrize("model", MODELS[:-1], ids=lambda m: m.name)
-def test_all_other_models_can_be_cut(model: GpuModelSpec) -> None:
+def test_all_other_models_support_mig(model: GpuModelSpec) -> None:
     assert model.cuttable
     assert model.sold_as(Isolation.HARDWARE) == model.profiles
 
 
-def test_a_model_answers_to_its_name_its_aliases_and_its_pci_id_in_any_case() -> None:
+def test_a_model_is_found_by_name_alias_and_pci_id_in_any_case() -> None:
     for word in ("H100-80GB", "h100-sxm5-80gb", "0x233010de"):
         assert model_named(MODELS, word) is H100
 
@@ -83,14 +83,14 @@ def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
         H100.profile("5g.60gb", Isolation.HARDWARE)
 
 
-def test_a_profile_says_where_it_may_start() -> None:
+def test_a_profile_is_placed_only_at_its_start_units() -> None:
     three = H100.profile("3g.40gb", Isolation.HARDWARE)
     assert three.placed_at(4) == Placement(4, 4)
     with pytest.raises(ValueError, match=r"3g.40gb cannot start at unit 2; it may start at 0, 4"):
         three.placed_at(2)
 
 
-def test_only_soft_and_none_are_sold_in_shares_that_divide_the_grid() -> None:
+def test_shares_divide_the_grid_and_need_soft_or_no_isolation() -> None:
     half, quarter = share_profiles(grid=8, isolation=Isolation.NONE)
     assert [p.start for p in quarter.placements] == [0, 2, 4, 6]
     assert (quarter.compute, quarter.media) == (0, False)
@@ -100,25 +100,25 @@ def test_only_soft_and_none_are_sold_in_shares_that_divide_the_grid() -> None:
         share_profiles(grid=8, isolation=Isolation.HARDWARE)
 
 
-def test_a_file_whose_profile_leaves_the_grid_is_refused() -> None:
+def test_a_profile_beyond_the_grid_is_refused() -> None:
     with pytest.raises(ValueError, match=r"A30-24GB: 1g.6gb exceeds the 3 units of the grid"):
         load_models(edited(0, memory_grid=3))
 
 
-def test_a_file_whose_limits_a_mask_cannot_express_is_refused() -> None:
+def test_a_maximum_below_the_number_of_disjoint_placements_is_refused() -> None:
     tight = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 3, "starts": [0, 1, 2, 3]}]
     with pytest.raises(ValueError, match=r"4 of 1g.6gb fit side by side but only 3 are allowed"):
         load_models(edited(0, profiles=tight))
 
 
-def test_a_file_in_which_places_of_one_profile_lie_on_each_other_is_refused() -> None:
+def test_overlapping_placements_of_one_profile_are_refused() -> None:
     crossing = [{"name": "2g.12gb", "compute": 2, "memory": 2, "max": 2, "starts": [0, 2, 1]}]
     with pytest.raises(ValueError, match=r"A30-24GB: 2g.12gb of 2 units overlaps itself at units 0 and 1"):
         load_models(edited(0, profiles=crossing))
 
 
 @pytest.mark.parametrize("starts", [[0, 0], [-1, 0]])
-def test_a_file_whose_placements_lie_on_each_other_or_before_the_gpu_is_refused(starts: list[int]) -> None:
+def test_negative_or_repeated_start_units_are_refused(starts: list[int]) -> None:
     odd = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": starts}]
     with pytest.raises(ValueError, match=r"1g.6gb starts before the first unit or twice at"):
         load_models(edited(0, profiles=odd))
@@ -135,7 +135,7 @@ def overriding(model: int, **changes: object) -> str:
     return json.dumps({"models": [entry]})
 
 
-def test_an_override_adds_models_profiles_and_places_and_leaves_the_others() -> None:
+def test_an_override_adds_models_and_profiles_and_keeps_the_others() -> None:
     new = overriding(0, name="Z900", aliases=[], pci=["0xBEEF10DE"])
     assert [m.name for m in load_models(DOCUMENT, new)] == [*(m.name for m in MODELS), "Z900"]
     h100 = MODELS.index(H100)
@@ -167,7 +167,7 @@ def test_an_override_cannot_remove_or_redefine_profiles() -> None:
     assert PRO_5000.name in {m.name for m in load_models(DOCUMENT, overriding(pro_5000, memory_grid=12))}
 
 
-def test_one_gpu_is_never_two_models() -> None:
+def test_an_override_with_an_alias_of_another_model_is_refused() -> None:
     with pytest.raises(ValueError, match="'a30' names both A30-24GB and Z900"):
         load_models(DOCUMENT, overriding(0, name="Z900", pci=[]))
     rows = json.dumps({"models": [*json.loads(DOCUMENT)["models"], *json.loads(overriding(0, name="Z900"))["models"]]})

@@ -1,4 +1,4 @@
-"""A GPU's own MIG report is compared with the model file."""
+"""A GPU's own MIG report, compared with the model file."""
 
 import json
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
 
 
 def report_of(model: GpuModelSpec) -> GpuReport:
-    """What a GPU of a model says that is just as the file has it."""
+    """Return the report of a GPU that matches the model file."""
     slices = tuple(
         MigProfileReport(
             each.name,

@@ -51,13 +51,13 @@ def test_a_gpu_reaches_the_known_number_of_masks_and_geometries(
     assert all(geometry_faults(gpu, grid=model.grid) == () for gpu in found)
 
 
-def test_no_reachable_h100_hands_out_more_compute_than_the_gpu_has() -> None:
+def test_no_reachable_h100_state_uses_more_compute_than_the_gpu_has() -> None:
     assert max(gpu.state.compute for gpu in reachable(plain(H100))) == 7
 
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats(H100.profiles)), max_size=12))
-def test_the_state_decides_exactly_what_the_full_geometry_decides(wanted: list[Seat]) -> None:
+def test_the_gpu_state_agrees_with_the_full_geometry(wanted: list[Seat]) -> None:
     gpu, state = Geometry(), EMPTY_GPU
     for seat in wanted:
         assert gpu.fits(*seat) == state.fits(*seat)
@@ -69,7 +69,7 @@ def test_the_state_decides_exactly_what_the_full_geometry_decides(wanted: list[S
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats((*H100.profiles, H100.whole))), max_size=12), st.randoms())
-def test_giving_back_everything_in_any_order_leaves_an_empty_gpu(wanted: list[Seat], random: object) -> None:
+def test_releasing_all_slices_in_any_order_leaves_an_empty_gpu(wanted: list[Seat], random: object) -> None:
     gpu, state = Geometry(), EMPTY_GPU
     for seat in wanted:
         if state.fits(*seat):
@@ -92,7 +92,7 @@ def test_placements_overlap_exactly_when_their_masks_do() -> None:
     assert Placement(2, 3).mask == 0b11100
 
 
-def test_the_media_engines_are_given_out_once() -> None:
+def test_the_media_engines_are_allocated_once() -> None:
     state = EMPTY_GPU.with_held(ONE_ME, ONE_ME.placed_at(0))
     assert not state.fits(ONE_ME, ONE_ME.placed_at(1))
     assert state.fits(ONE, ONE.placed_at(1))
@@ -109,7 +109,7 @@ def test_one_gpu_serves_one_kind_of_isolation_until_it_is_empty() -> None:
     assert state.without(quarter, quarter.placed_at(0)).fits(ONE, ONE.placed_at(4))
 
 
-def test_taking_what_is_taken_is_refused() -> None:
+def test_occupying_a_used_unit_is_refused() -> None:
     state = EMPTY_GPU.with_held(TWO, TWO.placed_at(0))
     with pytest.raises(ValueError, match=r"1g.10gb does not fit at unit 1"):
         state.with_held(ONE, ONE.placed_at(1))
@@ -126,7 +126,7 @@ def test_taking_what_is_taken_is_refused() -> None:
         GpuState(mask=0b1, compute=1, isolation=Isolation.HARDWARE),
     ],
 )
-def test_giving_back_what_is_not_held_is_refused(state: GpuState) -> None:
+def test_releasing_a_slice_that_is_not_held_is_refused(state: GpuState) -> None:
     with pytest.raises(ValueError, match="is not held"):
         state.without(ONE_ME, ONE_ME.placed_at(0))
     with pytest.raises(ValueError, match=r"1g.10gb\+me at unit 0 is not part of an unpartitioned GPU"):
@@ -136,31 +136,31 @@ def test_giving_back_what_is_not_held_is_refused(state: GpuState) -> None:
 @pytest.mark.parametrize(
     "state", [GpuState(0b1, False, 1, Isolation.SOFT), GpuState(0b10, False, 1, Isolation.HARDWARE)]
 )
-def test_a_slice_is_given_back_only_where_units_and_isolation_are_its_own(state: GpuState) -> None:
+def test_releasing_a_slice_with_other_units_or_isolation_is_refused(state: GpuState) -> None:
     with pytest.raises(ValueError, match="is not held"):
         state.without(ONE, ONE.placed_at(0))
 
 
-def test_a_unit_taken_twice_is_a_fault() -> None:
+def test_a_unit_used_twice_is_a_geometry_fault() -> None:
     twice = Geometry(frozenset({PlacedSlice(ONE.placed_at(4), ONE), PlacedSlice(THREE.placed_at(4), THREE)}))
     assert geometry_faults(twice, grid=8) == ("unit 4 is taken 2 times",)
 
 
-def test_a_slice_lost_beside_another_keeps_the_media_engines_where_they_are() -> None:
+def test_releasing_a_slice_keeps_the_media_engines_of_another() -> None:
     state = state_of([PlacedSlice(ONE_ME.placed_at(0), ONE_ME), PlacedSlice(THREE.placed_at(4), THREE)])
     after = state.without(THREE, THREE.placed_at(4))
     assert after == state_of([PlacedSlice(ONE_ME.placed_at(0), ONE_ME)])
     assert after.media
 
 
-def test_more_instances_than_the_vendor_allows_are_refused_even_where_units_are_free() -> None:
+def test_a_geometry_refuses_more_instances_than_its_profile_allows() -> None:
     rare = Profile("1g.rare", 1, 1, ONE.placements, 1, False, Isolation.HARDWARE)
     gpu = Geometry().with_held(rare, rare.placed_at(0))
     assert gpu.state.fits(rare, rare.placed_at(1))
     assert not gpu.fits(rare, rare.placed_at(1))
 
 
-def test_everything_wrong_with_a_geometry_from_outside_is_named() -> None:
+def test_all_faults_of_an_invalid_geometry_are_listed() -> None:
     rare = Profile("1g.rare", 1, 1, ONE.placements, 1, False, Isolation.HARDWARE)
     wrong = Geometry(
         frozenset(

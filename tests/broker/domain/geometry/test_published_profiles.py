@@ -1,4 +1,4 @@
-"""Profiles that a GPU publishes restrict its placements."""
+"""Placements restricted to the profiles that a GPU publishes."""
 
 import pytest
 from hypothesis import given, settings
@@ -26,9 +26,11 @@ ONES = published_profiles({ONE.name: [0, 1, 2, 3], SEVEN.name: [0]})
 PLACES = sorted((name, start) for name, its in EVERY.items() for start in its)
 
 
-def test_a_gpu_that_publishes_all_its_model_can_have_is_like_any_other() -> None:
+def test_a_gpu_that_publishes_every_profile_of_its_model_is_not_restricted() -> None:
     assert missing_from_model(H100, EVERY) is None
-    assert missing_from_model(H100, {**EVERY, "9g.90gb": [0]}) is None  # nobody sells what the file does not know
+    assert (
+        missing_from_model(H100, {**EVERY, "9g.90gb": [0]}) is None
+    )  # a profile that the file does not know is not sold
     assert missing_from_model(H100, {**EVERY, ONE.name: [0]}) is not None
     assert missing_from_model(H100, {ONE.name: {3, 1, 77}}) == published_profiles({ONE.name: [1, 3]})
 
@@ -47,7 +49,7 @@ def test_the_gpu_layout_determines_the_placements_of_a_profile() -> None:
     assert available_placements(THREE, Geometry(frozenset({PlacedSlice(Placement(4, 4), THREE)}))) == (Placement(4, 4),)
 
 
-def test_what_is_not_published_is_never_chosen_however_well_it_would_fit() -> None:
+def test_an_unpublished_placement_is_never_chosen() -> None:
     pool = PoolIndex(H100, [GpuView("a", "n", EMPTY_GPU, ONES), GpuView("b", "n")])
     assert pool.how_many_fit(THREE) == 2
     seats = [pool.choose(THREE)]
@@ -63,7 +65,7 @@ def test_what_is_not_published_is_never_chosen_however_well_it_would_fit() -> No
     assert pool.choose(ONE) is None
 
 
-def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others() -> None:
+def test_a_slice_that_is_no_longer_published_occupies_only_its_own_units() -> None:
     held = state_of([PlacedSlice(Placement(4, 4), THREE)])
     kind = gpu_kind_of(H100, ONES)
     assert kind.max_instances[kind.number[ONE.name, ONE.isolation]][kind.state(held)] == 4
@@ -75,7 +77,7 @@ def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others()
 def test_occupied_or_unpublished_placements_are_never_free(
     found: set[tuple[str, int]], lies: list[tuple[str, int]]
 ) -> None:
-    """Whatever lies on the GPU was had before it stopped publishing that."""
+    """The existing slices were created before the GPU stopped publishing them."""
     cut, gpu = PublishedProfiles(tuple(sorted(found))), EMPTY_GPU
     by_name = {profile.name: profile for profile in dedicated_profiles(H100)}
     for name, start in lies:

@@ -18,7 +18,7 @@ def test_a_slice_counts_its_compute_in_quota_units(profile: Profile, weight: int
     assert quota_milli_units(profile, H100) == weight
 
 
-def test_a_whole_gpu_weighs_all_its_compute() -> None:
+def test_a_whole_gpu_counts_all_its_compute_in_quota_units() -> None:
     assert quota_milli_units(H100.whole, H100) == 7000
 
 
@@ -28,7 +28,7 @@ def test_all_shares_of_a_gpu_sum_to_the_quota_units_of_the_gpu() -> None:
             assert quota_milli_units(share, model) * share.max_instances == quota_milli_units(model.whole, model)
 
 
-def test_a_share_that_weighs_no_whole_thousandths_is_refused() -> None:
+def test_a_share_without_whole_thousandths_of_quota_units_is_refused() -> None:
     (half,) = share_profiles(grid=6, isolation=Isolation.NONE)
     with pytest.raises(ValueError, match="half of H100-80GB is not a whole number of thousandths"):
         quota_milli_units(half, replace(H100, grid=9))

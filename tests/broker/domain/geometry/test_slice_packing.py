@@ -1,4 +1,4 @@
-"""Fragmented units and free room of a partly used GPU."""
+"""Fragmented units and free capacity of a partly used GPU."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def states(draw: st.DrawFn, model: GpuModelSpec) -> GpuState:
 
 
 def packings(state: GpuState, offered: tuple[Profile, ...]) -> Iterator[tuple[Profile, ...]]:
-    """Every way to go on filling a GPU, the slow and obvious way."""
+    """Yield all ways to continue filling a GPU, by brute force."""
     yield ()
     for profile in offered:
         for placement in profile.placements:
@@ -52,9 +52,7 @@ def packings(state: GpuState, offered: tuple[Profile, ...]) -> Iterator[tuple[Pr
 
 @settings(max_examples=40)
 @given(states(A30), st.sets(st.sampled_from((*A30.profiles, A30.whole)), max_size=4))
-def test_fragmented_units_are_those_the_best_of_all_packings_leaves_over(
-    state: GpuState, offered: set[Profile]
-) -> None:
+def test_fragmented_units_are_those_left_by_the_best_packing(state: GpuState, offered: set[Profile]) -> None:
     choice = tuple(sorted(offered, key=lambda p: p.name))
     most = max(sum(p.memory for p in packed) for packed in packings(state, choice))
     assert fragmented_units(state, choice, grid=4) == 4 - state.mask.bit_count() - most
@@ -62,7 +60,7 @@ def test_fragmented_units_are_those_the_best_of_all_packings_leaves_over(
 
 @settings(max_examples=40)
 @given(states(A30), st.sampled_from((*A30.profiles, A30.whole)))
-def test_room_for_a_profile_is_the_longest_of_all_ways_to_place_it(state: GpuState, profile: Profile) -> None:
+def test_the_maximum_of_instances_is_the_longest_of_all_packings(state: GpuState, profile: Profile) -> None:
     assert max_instances_that_fit(profile, state, None) == max(len(packed) for packed in packings(state, (profile,)))
 
 
@@ -89,7 +87,7 @@ def test_the_eighth_unit_beside_seven_small_slices_is_fragmented() -> None:
         (PlacedSlice(ONE_ME.placed_at(0), ONE_ME), (ONE_ME,), 7),
     ],
 )
-def test_units_are_fragmented_by_what_the_pool_sells(
+def test_fragmented_units_depend_on_the_profiles_offered(
     held: PlacedSlice, offered: tuple[Profile, ...], lost: int
 ) -> None:
     assert fragmented_units(state_of([held]), offered, grid=8) == lost
@@ -97,7 +95,7 @@ def test_units_are_fragmented_by_what_the_pool_sells(
 
 @settings(max_examples=40)
 @given(states(A30), st.sets(st.sampled_from((*A30.profiles, A30.whole)), max_size=4))
-def test_what_is_not_fragmented_can_be_filled_to_the_last_unit(state: GpuState, offered: set[Profile]) -> None:
+def test_all_unfragmented_free_units_can_be_filled(state: GpuState, offered: set[Profile]) -> None:
     choice = tuple(sorted(offered, key=lambda p: p.name))
     lost = fragmented_mask(state, choice, grid=4)
     room = ~(state.mask | lost) & 0b1111
@@ -120,7 +118,7 @@ def test_the_fragmented_unit_is_in_the_mask() -> None:
     assert fragmented_mask(state, H100.profiles, grid=8) == 0b1000_0000
 
 
-def test_on_a_gpu_of_fixed_layout_only_its_own_offered_slices_can_be_sold() -> None:
+def test_a_fixed_layout_gpu_sells_only_offered_slices_of_its_layout() -> None:
     layout = Geometry(
         frozenset({PlacedSlice(THREE.placed_at(4), THREE), PlacedSlice(ONE_DOUBLE.placed_at(0), ONE_DOUBLE)})
     )
@@ -128,17 +126,17 @@ def test_on_a_gpu_of_fixed_layout_only_its_own_offered_slices_can_be_sold() -> N
     assert fragmented_mask(state_of(layout.held), (THREE,), grid=8, layout=layout) == 0b1100
 
 
-def test_an_empty_gpu_counts_by_the_best_of_all_ways_to_sell_it() -> None:
+def test_an_empty_gpu_is_fragmented_by_its_best_packing_only() -> None:
     assert fragmented_units(EMPTY_GPU, (ONE,), grid=8) == 1
     assert fragmented_units(EMPTY_GPU, (ONE, H100.whole), grid=8) == 0
 
 
-def test_a_media_profile_alone_leaves_the_rest_fragmented() -> None:
+def test_a_media_profile_alone_leaves_the_other_units_fragmented() -> None:
     assert fragmented_units(EMPTY_GPU, (ONE_ME,), grid=8) == 7
     assert fragmented_units(EMPTY_GPU, (ONE_ME, TWO), grid=8) == 1
 
 
-def test_a_full_gpu_has_nothing_to_fragment() -> None:
+def test_a_full_gpu_has_no_fragmented_units() -> None:
     assert fragmented_units(state_of([PlacedSlice(SEVEN.placed_at(0), SEVEN)]), H100.profiles, grid=8) == 0
 
 
@@ -150,7 +148,7 @@ def test_units_of_a_shared_gpu_count_only_as_shares() -> None:
     assert max_instances_that_fit(ONE, state, None) == 0
 
 
-def test_a_gpu_of_fixed_layout_has_room_for_its_own_free_slices() -> None:
+def test_a_fixed_layout_gpu_fits_only_its_own_free_slices() -> None:
     layout = Geometry(
         frozenset({PlacedSlice(THREE.placed_at(4), THREE), PlacedSlice(ONE_DOUBLE.placed_at(0), ONE_DOUBLE)})
     )
@@ -159,6 +157,6 @@ def test_a_gpu_of_fixed_layout_has_room_for_its_own_free_slices() -> None:
     assert max_instances_that_fit(THREE, state_of(layout.held), layout) == 0
 
 
-def test_a_gpu_that_cannot_be_cut_has_no_room_for_slices() -> None:
+def test_a_gpu_without_mig_fits_no_slices_but_can_be_sold_whole() -> None:
     assert max_instances_that_fit(PRO_5000.profiles[0], EMPTY_GPU, None) == 0
     assert max_instances_that_fit(PRO_5000.whole, EMPTY_GPU, None) == 1

@@ -33,7 +33,7 @@ def test_every_state_is_reached_from_requested(state: S) -> None:
     assert state in reachable(S.REQUESTED)
 
 
-def test_nothing_leaves_released() -> None:
+def test_no_transition_leaves_released() -> None:
     assert NEXT_STATES[S.RELEASED] == frozenset()
 
 
@@ -50,7 +50,7 @@ def test_a_lease_is_active_only_after_it_was_provisioned() -> None:
     assert {state for state in S if S.ACTIVE in NEXT_STATES[state]} == {S.PROVISIONING, S.ACTIVE}
 
 
-def test_a_lost_node_sends_a_lease_back_to_the_queue_only_before_it_was_active() -> None:
+def test_a_lease_is_queued_only_before_activation_or_after_a_stop() -> None:
     assert {state for state in S if S.QUEUED in NEXT_STATES[state]} == {
         S.REQUESTED,
         S.STOPPED,
@@ -58,12 +58,12 @@ def test_a_lost_node_sends_a_lease_back_to_the_queue_only_before_it_was_active()
     }
 
 
-def test_whatever_costs_money_holds_capacity() -> None:
+def test_billable_states_hold_capacity() -> None:
     assert {S.ACTIVE} == BILLABLE_STATES
     assert BILLABLE_STATES < HOLDS_CAPACITY
 
 
-def test_capacity_is_taken_in_provisioning_and_given_back_by_release_or_stop_alone() -> None:
+def test_capacity_is_held_from_provisioning_until_release_stop_or_requeue() -> None:
     taken = {(a, b) for a in S for b in NEXT_STATES[a] if a not in HOLDS_CAPACITY and b in HOLDS_CAPACITY}
     given = {(a, b) for a in S for b in NEXT_STATES[a] if a in HOLDS_CAPACITY and b not in HOLDS_CAPACITY}
     ends = {(a, S.RELEASING) for a in (S.REQUESTED, S.QUEUED, S.STOPPED)}  # they pass through empty-handed

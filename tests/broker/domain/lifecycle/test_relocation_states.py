@@ -1,4 +1,4 @@
-"""Plans and relocations always end, from valid states only."""
+"""State machines of relocation plans and relocations."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Naive gang search: check every node one by one."""
+"""Gang search that checks every node one by one."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from broker.domain.placement.slots import Slot
 Found = tuple[int, float, int, GpuLink, str, tuple[Slot, ...]]
 
 
-def walked(
+def naive_gang_slots(
     pool: PoolIndex, profile: Profile, count: int, topologies: Mapping[str, Topology], within: GpuLink | None
 ) -> tuple[Slot, ...] | None:
     """Return the cheapest slots for a gang, or the first."""

@@ -1,4 +1,4 @@
-"""Naive pool: each GPU as its set of slices."""
+"""A pool that stores each GPU as its set of slices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from broker.domain.lifecycle.states import Isolation
 Slice = tuple[int, int]  # profile, first unit
 
 
-def everything(model: GpuModelSpec) -> tuple[Profile, ...]:
-    """All that a GPU of a model may be sold as."""
+def all_profiles(model: GpuModelSpec) -> tuple[Profile, ...]:
+    """Return all profiles as which a GPU of a model may be sold."""
     soft, none = (share_profiles(grid=model.grid, isolation=kind) for kind in (Isolation.SOFT, Isolation.NONE))
     return (*(p for p in model.profiles if p.placements), model.whole, *soft, *none)
 
@@ -39,13 +39,13 @@ class NaiveGpu:
         return [p.start for p in self.profiles[profile].placements if self.fits(profile, p.start)]
 
     def key(self) -> tuple[frozenset[int], bool, Isolation | None]:
-        """All that decides what still fits."""
+        """Return everything that determines which slices still fit."""
         here = [self.profiles[p] for p, _ in self.on]
         return frozenset(self.units()), any(p.media for p in here), here[0].isolation if here else None
 
 
-def cuts(profiles: tuple[Profile, ...]) -> Iterator[frozenset[Slice]]:
-    """Every set of slices that can stand on one GPU."""
+def all_layouts(profiles: tuple[Profile, ...]) -> Iterator[frozenset[Slice]]:
+    """Yield all sets of slices that fit on one GPU."""
     seen, todo = {frozenset[Slice]()}, [frozenset[Slice]()]
     while todo:
         gpu = NaiveGpu(profiles, set(todo.pop()))

@@ -1,4 +1,4 @@
-"""A million random placements and releases break no rule."""
+"""A million random placements and releases."""
 
 from random import Random
 
@@ -20,12 +20,10 @@ GPUS = 64
     [(H100, 10**6), (A30, 10**5), (PRO_6000, 10**5)],
     ids=["H100", "A30", "RTX-PRO-6000"],
 )
-def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
-    model: GpuModelSpec, operations: int
-) -> None:
+def test_random_operations_use_only_legal_placements_without_overlap(model: GpuModelSpec, operations: int) -> None:
     profiles, chance = all_profiles(model), Random(5).random
     worth = tuple(float(its.memory) for its in profiles)
-    # As GPUs that are cut for each lease are kept in the product.
+    # As the product stores GPUs that are partitioned per lease.
     buckets = WarmBuckets(bid_price_ranks(profiles, model.grid, worth, counted=True), [gpu // 8 for gpu in range(GPUS)])
     units = [{place.start: place.mask for place in its.placements} for its in profiles]
     taken, media, serves = [0] * GPUS, [0] * GPUS, dict[int, Isolation]()
@@ -55,7 +53,7 @@ def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
             media[gpu] -= profiles[profile].media
             if not taken[gpu]:
                 del serves[gpu]
-    assert min(placed, refused) > operations // 20  # it was full often enough to be tempted
+    assert min(placed, refused) > operations // 20  # the fleet was often full
     for gpu, profile, start in live:
         buckets.release(gpu, profile, start)
     assert buckets.state == [EMPTY] * GPUS

@@ -1,4 +1,4 @@
-"""The two older placement rules that a replay is compared with."""
+"""The placement engines first fit and best fit, used for comparison."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def first(engine: PlacementEngine, profile: Profile, *gpus: GpuView) -> tuple[st
     return (seat.gpu, seat.placement.start) if seat else None
 
 
-def test_first_fit_takes_the_first_gpu_with_room_however_much_that_spoils() -> None:
+def test_first_fit_chooses_the_first_gpu_that_fits() -> None:
     gpus = gpu("c", (SEVEN, 0)), gpu("b", (FOUR, 0)), gpu("a")
     assert first(PlacementEngine.FIRST_FIT, THREE, *gpus) == ("a", 4)
     assert first(PlacementEngine.BEST_FIT, THREE, *gpus) == ("b", 4)
@@ -31,7 +31,7 @@ def test_first_fit_takes_the_first_gpu_with_room_however_much_that_spoils() -> N
     assert first(PlacementEngine.FIRST_FIT, SEVEN, *gpus[:2]) is None
 
 
-def test_best_fit_takes_the_first_of_the_fullest_gpus_whatever_is_on_them() -> None:
+def test_best_fit_chooses_the_first_of_the_fullest_gpus() -> None:
     gpus = gpu("d", (TWO, 0)), gpu("b", (TWO, 0), (ONE, 2)), gpu("a", (ONE, 0), (TWO, 2)), gpu("c")
     assert first(PlacementEngine.BEST_FIT, ONE, *gpus) == ("a", 1)
     assert first(PlacementEngine.BEST_FIT, ONE, *gpus[:2]) == ("b", 3)
@@ -39,7 +39,7 @@ def test_best_fit_takes_the_first_of_the_fullest_gpus_whatever_is_on_them() -> N
 
 
 @pytest.mark.parametrize("engine", [PlacementEngine.FIRST_FIT, PlacementEngine.BEST_FIT])
-def test_the_older_rules_begin_a_slice_where_most_placements_stay_legal_else_high(
+def test_first_and_best_fit_start_slices_where_most_placements_stay_legal(
     engine: PlacementEngine,
 ) -> None:
     starts = [first(engine, profile, gpu("a")) for profile in (ONE, TWO, THREE, FOUR)]
@@ -47,7 +47,7 @@ def test_the_older_rules_begin_a_slice_where_most_placements_stay_legal_else_hig
 
 
 @pytest.mark.parametrize("engine", list(PlacementEngine))
-def test_whatever_the_rule_a_full_pool_is_full_and_an_empty_one_takes_as_many(
+def test_every_engine_places_as_many_slices_as_fit(
     engine: PlacementEngine,
 ) -> None:
     pool = PoolIndex(H100, [gpu(name) for name in "ab"], engine=engine)
@@ -59,7 +59,7 @@ def test_whatever_the_rule_a_full_pool_is_full_and_an_empty_one_takes_as_many(
     assert pool.choose(ONE) is None
 
 
-def test_a_gang_goes_to_the_first_node_by_first_fit_and_to_the_fullest_by_best_fit() -> None:
+def test_first_fit_places_a_gang_on_the_first_node_and_best_fit_on_the_fullest() -> None:
     nodes = [gpu(f"a{n}", node="a") for n in range(4)] + [gpu(f"b{n}", node="b") for n in range(2)]
     for engine, name in (
         (PlacementEngine.FIRST_FIT, "a"),
@@ -70,6 +70,6 @@ def test_a_gang_goes_to_the_first_node_by_first_fit_and_to_the_fullest_by_best_f
         assert gang == tuple(Slot(f"{name}{n}", Placement(0, 8)) for n in range(2))
 
 
-def test_gpus_of_a_fixed_cut_are_found_by_the_older_rules_too() -> None:
+def test_first_fit_uses_gpus_of_a_fixed_layout() -> None:
     layout = Geometry(frozenset({PlacedSlice(THREE.placed_at(4), THREE)}))
     assert first(PlacementEngine.FIRST_FIT, THREE, gpu("b", layout=layout), gpu("c")) == ("b", 4)

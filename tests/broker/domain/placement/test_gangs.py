@@ -1,4 +1,4 @@
-"""Placement of gangs: all members at once, near each other where required."""
+"""Placement of gangs: all members at once, linked where required."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def chosen(gpus: list[GpuView], count: int, **values: object) -> list[str] | Non
     return None if gang is None else [seat.gpu for seat in gang]
 
 
-def test_a_gang_of_whole_gpus_takes_those_that_a_bridge_joins() -> None:
+def test_a_gang_of_whole_gpus_prefers_gpus_joined_by_a_bridge() -> None:
     gpus = node("a", (0, ONE))
     assert chosen(gpus, 2) == ["a1", "a2"]
     assert chosen(gpus, 2, topologies={"a": paired("a")}) == ["a2", "a3"]
@@ -49,14 +49,14 @@ def test_a_gang_of_whole_gpus_takes_those_that_a_bridge_joins() -> None:
     assert chosen(gpus, 4, topologies={"a": paired("a")}) is None
 
 
-def test_fewer_empty_gpus_count_before_nearness_and_nearness_before_the_name() -> None:
+def test_nodes_are_ranked_by_empty_gpus_then_links_then_name() -> None:
     torn, whole, joined = node("a", (1, ONE), (2, ONE)), node("b"), node("c", (0, ONE), (1, ONE))
     known = {name: paired(name) for name in "abc"}
     assert chosen([*torn, *whole], 2, topologies=known) == ["a0", "a3"]
     assert chosen([*torn, *whole, *joined], 2, topologies=known) == ["c2", "c3"]
 
 
-def test_a_gang_that_asks_for_a_bridge_waits_for_one() -> None:
+def test_a_gang_that_requires_a_bridge_is_not_placed_without_one() -> None:
     torn, unknown = node("a", (1, ONE), (2, ONE)), node("d")
     known = {"a": paired("a"), "b": paired("b")}
     assert chosen([*torn, *unknown], 2, topologies=known, within=GpuLink.BRIDGE) is None
@@ -64,7 +64,7 @@ def test_a_gang_that_asks_for_a_bridge_waits_for_one() -> None:
     assert chosen([*torn, *unknown], 2, topologies=known) == ["a0", "a3"]
 
 
-def test_gpus_that_the_links_do_not_name_take_no_part_in_nearness() -> None:
+def test_gpus_missing_from_the_topology_are_not_chosen_for_a_gang() -> None:
     known = {"a": Topology(("a0", "a1"), tuple(row[:2] for row in PAIRS[:2]))}
     assert chosen(node("a", (0, ONE)), 2, topologies=known) is None
     assert chosen(node("a"), 2, topologies=known) == ["a0", "a1"]
@@ -75,21 +75,21 @@ def test_a_topology_that_no_node_has_gets_no_slots() -> None:
     assert chosen(node("a"), 2, within=GpuLink.SYSTEM) is None
 
 
-def test_slices_and_gangs_over_nodes_cannot_ask_for_nearness() -> None:
+def test_slices_and_gangs_over_nodes_cannot_require_links() -> None:
     with pytest.raises(ValueError, match=r"a slice of 1g\.10gb has none"):
         choose_gang_slots(node("a"), ONE, H100, count=2, same_node=True, within=GpuLink.NUMA)
     with pytest.raises(ValueError, match="links exist within a node only"):
         choose_gang_slots(node("a"), WHOLE, H100, count=2, same_node=False, within=GpuLink.NUMA)
 
 
-def test_slices_of_a_gang_lie_together_wherever_links_are_known() -> None:
+def test_slices_of_a_gang_share_gpus_regardless_of_the_topology() -> None:
     gang = choose_gang_slots(node("a"), TWO, H100, count=4, same_node=True, topologies={"a": paired("a")})
     assert [(seat.gpu, seat.placement.start) for seat in gang or ()] == [
         ("a0", 0), ("a0", 2), ("a0", 4), ("a1", 0),
     ]  # fmt: skip
 
 
-def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> None:
+def test_a_gang_is_chosen_completely_or_not_at_all_without_changing_the_pool() -> None:
     runs = (Placement(0, 2), Placement(1, 2), Placement(2, 2))
     crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
     large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)
@@ -109,7 +109,7 @@ def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> 
     assert pool.gpu_view("a") == gpu
 
 
-def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_gpus() -> None:
+def test_a_changed_pool_chooses_the_same_gang_as_a_new_pool() -> None:
     gpus = [*node("a", (0, ONE)), *node("b", (1, TWO), (2, THREE)), *node("c")]
     pool = PoolIndex(H100, gpus[:6])
     for gpu in gpus[6:]:
@@ -123,7 +123,7 @@ def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_gpus() ->
     assert [pool.gpu_view(gpu.gpu) for gpu in gpus] == gpus
 
 
-def test_a_gang_that_is_stopped_half_way_leaves_its_pool_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_gang_search_leaves_the_pool_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, hold = PoolIndex(H100, node("a")), PoolIndex.hold
 
     def once(self: PoolIndex, seat: Slot, profile: Profile) -> None:

@@ -23,7 +23,7 @@ def at(profile: Profile, start: int) -> PlacedSlice:
 
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from(SEATS), max_size=10))
-def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice]) -> None:
+def test_the_state_of_a_gpu_kind_determines_exactly_what_fits(wanted: list[PlacedSlice]) -> None:
     gpu, state = EMPTY_GPU, UNTOUCHED
     for held in wanted:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
@@ -84,7 +84,7 @@ def test_media_engines_in_use_count_where_the_layout_sells_them() -> None:
     assert kind.max_instances[media][kind.state(held)] == 0
 
 
-def test_prices_of_a_forecast_replace_the_shares_of_memory() -> None:
+def test_forecast_prices_replace_prices_by_memory() -> None:
     dear = gpu_kind_of(H100, None, ((("3g.40gb", Isolation.HARDWARE), 10**6),))
     number = dear.number["1g.10gb", Isolation.HARDWARE]
     usual = UNCUT.ranks.best_option[number][UNTOUCHED].start
@@ -95,7 +95,7 @@ def test_prices_of_a_forecast_replace_the_shares_of_memory() -> None:
     assert UNCUT.cost[number][beside_four].loss < 10_000
 
 
-def test_a_profile_of_another_model_is_refused_and_a_known_one_without_places_is_not() -> None:
+def test_a_profile_of_another_model_is_refused_unlike_one_without_placements() -> None:
     check_profile_of_model(PRO_5000, PRO_5000.profiles[0])
     check_profile_of_model(H100, H100.whole)
     with pytest.raises(ValueError, match=r"A30-24GB has no hardware profile '7g\.80gb'"):

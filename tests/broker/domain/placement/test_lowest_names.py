@@ -1,4 +1,4 @@
-"""Finding the lowest name of a key in a changing set."""
+"""The lowest name of a key in a changing set."""
 
 from collections.abc import Iterator
 from random import Random
@@ -32,14 +32,14 @@ def test_removed_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowest_names, "HEAP_SLACK", 3)
     requests = []
 
-    def everybody() -> Iterator[str]:
+    def all_names() -> Iterator[str]:
         requests.append(1)
         yield "a"
 
     names = LowestNames(lambda key, name: name == "a")
-    assert names.first(0, everybody) == "a"
+    assert names.first(0, all_names) == "a"
     for n in range(20):
         names.enter(0, f"b{n}", 1)
-    assert names.first(0, everybody) == "a"
+    assert names.first(0, all_names) == "a"
     assert len(requests) == 2
     assert sum(len(heap) for heap in names._heaps.values()) == 1

@@ -15,23 +15,23 @@ from broker.domain.placement.costs.covering_lp import maximal_layouts
 from broker.domain.placement.costs.minimum_gpus import fits_eight_unit_gpus, min_gpus
 from broker.domain.placement.costs.state_tables import build_state_table
 from tests.broker.domain.fleet import A30, FOUR, H100, ONE, ONE_DOUBLE, PRO_6000, SEVEN, THREE, TWO, plain
-from tests.broker.domain.placement.naive_pool import everything
+from tests.broker.domain.placement.naive_pool import all_profiles
 
 TABLES = {model.name: build_state_table(plain(model), model.grid) for model in (H100, A30, PRO_6000)}
 CUTS = {name: maximal_layouts(table) for name, table in TABLES.items()}
-ANYTHING = build_state_table(everything(H100), 8)
+ANYTHING = build_state_table(all_profiles(H100), 8)
 
 
 @cache
-def by_trying(name: str, counts: tuple[int, ...]) -> int:
-    """The fewest GPUs, by trying every full cut for each of them."""
+def exhaustive_minimum(name: str, counts: tuple[int, ...]) -> int:
+    """Return the fewest GPUs, by trying every full layout for each of them."""
     if not any(counts):
         return 0
     after = {tuple(max(n - c, 0) for n, c in zip(counts, cut, strict=True)) for cut in CUTS[name]}
-    return 1 + min(by_trying(name, each) for each in after if each != counts)
+    return 1 + min(exhaustive_minimum(name, each) for each in after if each != counts)
 
 
-def test_the_closed_form_is_what_trying_every_cut_finds() -> None:
+def test_the_closed_form_matches_exhaustive_search() -> None:
     cuts = maximal_layouts(build_state_table((ONE, ONE_DOUBLE, TWO, THREE, FOUR), 8))
 
     @cache
@@ -50,10 +50,10 @@ def test_the_closed_form_is_what_trying_every_cut_finds() -> None:
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
 @settings(max_examples=25, deadline=None)
 @given(numbers=st.lists(st.integers(0, 2), min_size=6, max_size=6))
-def test_the_fewest_gpus_are_found_for_any_mix_of_a_model(model: GpuModelSpec, numbers: list[int]) -> None:
+def test_the_minimum_of_gpus_matches_exhaustive_search_for_any_mix(model: GpuModelSpec, numbers: list[int]) -> None:
     table = TABLES[model.name]
     counts = tuple(numbers[: len(table.profiles)])
-    assert min_gpus(table, counts) == by_trying(model.name, counts)
+    assert min_gpus(table, counts) == exhaustive_minimum(model.name, counts)
 
 
 @settings(max_examples=40, deadline=None)
@@ -75,15 +75,15 @@ def test_the_incremental_minimum_matches_a_recalculation(numbers: list[int]) -> 
     assert running.gpus == 0
 
 
-def test_gpus_of_different_isolation_are_never_the_same() -> None:
-    profiles = everything(A30)
+def test_slices_of_different_isolation_need_separate_gpus() -> None:
+    profiles = all_profiles(A30)
     table = build_state_table(profiles, 4)
     one_of = [int(p in (A30.profiles[0], A30.whole) or p.name == "quarter") for p in profiles]
     assert sum(one_of) == 4
     assert min_gpus(table, one_of) == 4
 
 
-def test_whole_gpus_alone_need_as_many() -> None:
+def test_whole_gpu_slices_need_one_gpu_each() -> None:
     assert min_gpus(build_state_table((SEVEN,), 8), [3]) == 3
 
 

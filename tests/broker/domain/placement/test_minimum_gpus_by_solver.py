@@ -1,4 +1,4 @@
-"""The closed form of the fewest GPUs agrees with a solver."""
+"""The closed form of the minimum of GPUs, compared with a solver."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -11,12 +11,12 @@ from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 from broker.domain.placement.costs.state_tables import build_state_table
 from tests.broker.domain.fleet import MODELS, plain
-from tests.broker.domain.placement.naive_pool import cuts
+from tests.broker.domain.placement.naive_pool import all_layouts
 
 MULTISETS = 1000
 MOST = (3, 12, 40)  # few of each, where every GPU counts, up to fleets of a few dozen GPUs
 Counts = tuple[int, ...]
-# What of a model nobody knows how to place is not sold.
+# Profiles without known placements are not sold.
 SOLD = {model: tuple(each for each in plain(model) if each.placements) for model in MODELS}
 MIGS = tuple(model for model, profiles in SOLD.items() if profiles)
 
@@ -25,7 +25,7 @@ MIGS = tuple(model for model, profiles in SOLD.items() if profiles)
 def full_gpus(model: GpuModelSpec) -> tuple[Counts, ...]:
     """Return the maximal contents of one GPU, as counts by profile."""
     profiles = SOLD[model]
-    held = {tuple(sum(p == number for p, _ in cut) for number in range(len(profiles))) for cut in cuts(profiles)}
+    held = {tuple(sum(p == number for p, _ in cut) for number in range(len(profiles))) for cut in all_layouts(profiles)}
     return tuple(sorted(each for each in held if not any(_less(each, other) for other in held)))
 
 
@@ -47,7 +47,7 @@ def solved(ways: Iterable[Counts], wanted: Sequence[int]) -> int:
 
 
 @pytest.mark.deep
-def test_the_fewest_gpus_are_those_that_a_solver_proves_for_a_thousand_random_multisets() -> None:
+def test_the_minimum_of_gpus_matches_a_solver_for_a_thousand_random_multisets() -> None:
     assert len(MIGS) >= 12
     chance, tables = Random(1), {model.name: build_state_table(SOLD[model], model.grid) for model in MIGS}
     differing = []

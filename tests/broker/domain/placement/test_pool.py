@@ -27,7 +27,7 @@ def holding(gpu: str, *held: PlacedSlice, layout: Geometry | None = None) -> Gpu
     return GpuView(gpu, "node", Geometry(frozenset(held)).state, layout)
 
 
-def test_a_gpu_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it_does_not() -> None:
+def test_a_gpu_that_contradicts_its_layout_offers_nothing_until_it_matches() -> None:
     layout = Geometry(frozenset({at(SEVEN, 0)}))
     pool = PoolIndex(H100, [holding("a", at(HALF, 0), layout=layout)])
     assert pool.how_many_fit(SEVEN) == 0
@@ -39,19 +39,19 @@ def test_a_gpu_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it
     assert pool.choose(SEVEN) is None
 
 
-def test_equal_layouts_are_one_kind_of_gpu_however_often_they_were_read() -> None:
+def test_gpus_with_equal_layouts_are_of_one_kind() -> None:
     gpus = [GpuView(gpu, "node", EMPTY_GPU, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
     pool = PoolIndex(H100, gpus)
     assert pool.how_many_fit(THREE) == 2
     assert pool.choose(THREE) == Slot("a", Placement(4, 4))
 
 
-def test_a_gpu_twice_among_the_first_is_refused() -> None:
+def test_a_pool_with_a_duplicate_gpu_is_refused() -> None:
     with pytest.raises(ValueError, match="GPU a is already in the pool"):
         PoolIndex(H100, [GpuView("a", "n"), GpuView("a", "n")])
 
 
-def test_gpus_added_later_are_chosen_as_if_they_had_been_there() -> None:
+def test_gpus_added_later_are_chosen_like_initial_ones() -> None:
     pool = PoolIndex(H100)
     layout = Geometry(frozenset({at(FOUR, 0)}))
     for gpu in (
@@ -66,7 +66,7 @@ def test_gpus_added_later_are_chosen_as_if_they_had_been_there() -> None:
     assert pool.choose(FOUR) == Slot("c", Placement(0, 4))
 
 
-def test_a_gpu_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
+def test_a_gpu_with_shares_takes_no_slices_until_it_is_empty() -> None:
     pool = PoolIndex(H100, [holding("a", at(QUARTER, 0))])
     assert pool.choose(ONE) is None
     assert pool.how_many_fit(H100.whole) == 0
@@ -75,12 +75,12 @@ def test_a_gpu_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
     assert pool.how_many_fit(H100.whole) == 1
 
 
-def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
+def test_forecast_prices_change_the_chosen_slot() -> None:
     gpus = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
     # By shares of memory the last two units are worth more whole than the half beside the 4g loses.
     assert PoolIndex(H100, gpus).choose(ONE) == Slot("four", Placement(4, 1))
     unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
-    # Where hardly anybody asks for less than a 3g, its place beside the 4g is what must not be spoiled.
+    # With little demand below a 3g, the 3g placement beside the 4g must stay free.
     assert PoolIndex(H100, gpus, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
 
 
@@ -107,10 +107,10 @@ PROFILES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
 
 @pytest.mark.parametrize("spare", [0, lowest_names.HEAP_SLACK])
 @pytest.mark.deep
-def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> None:
+def test_a_long_lived_pool_chooses_the_same_slots_as_a_new_one(spare: int) -> None:
     @settings(max_examples=12, deadline=None)
     @given(st.randoms(use_true_random=False))
-    def lives(chance: Random) -> None:
+    def check_random_operations(chance: Random) -> None:
         pool, gpus, held = PoolIndex(H100), set[str](), list[tuple[Slot, Profile]]()
         for _ in range(60):
             act, gpu = chance.randrange(5), f"g{chance.randrange(12):02}"
@@ -138,10 +138,10 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowest_names, "HEAP_SLACK", spare)
-        lives()
+        check_random_operations()
 
 
-def test_numbers_of_gpus_that_left_are_given_to_those_that_come() -> None:
+def test_numbers_of_removed_gpus_are_reused() -> None:
     pool = PoolIndex(H100, [GpuView("a", "n"), GpuView("b", "m")])
     for _ in range(100):
         for gpu in "ab":

@@ -49,7 +49,7 @@ def test_the_best_fill_matches_exhaustive_search(model: GpuModelSpec) -> None:
     assert best_fill(table, worth) == [max(every_way(state)) for state in range(len(table.states))]
 
 
-def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
+def test_free_compute_is_derived_from_the_occupied_units() -> None:
     rule = bid_price_rule(TABLE, WORTH)
     for profile, moves in enumerate(TABLE.options):
         for state, its in enumerate(moves):
@@ -77,7 +77,7 @@ def test_losses_that_differ_only_by_noise_are_equal() -> None:
     )
 
 
-def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> None:
+def test_at_equal_losses_the_gpu_with_more_slices_is_chosen() -> None:
     names = [profile.name for profile in PROFILES]
     table = build_state_table(PROFILES, 8, counted=True)
     assert (table.count(EMPTY), len(table.states)) == (0, 365)
@@ -112,7 +112,7 @@ def test_popularity_breaks_ties_by_demand() -> None:
     rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.options[0][right] if move.start == 6)
-    # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
+    # With the last half touched no 3g fits any more: the two remaining compute slices serve no request.
     assert rule(TABLE, 0, right, late)[5] == 2
     # Taking one of them is no loss to anybody then.
     assert rule(TABLE, 0, late.after, TABLE.options[0][late.after][-1])[5] == -1
@@ -124,7 +124,7 @@ def test_an_empty_gpu_is_the_last_resort_for_every_profile() -> None:
     assert bid_price_ranks(PROFILES, 8, WORTH) is ranks
 
 
-def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_gpu_more() -> None:
+def test_a_quarter_is_placed_beside_another_before_using_a_free_half_or_a_new_gpu() -> None:
     soft = share_profiles(grid=8, isolation=Isolation.SOFT)
     ranks = bid_price_ranks(soft, 8, slice_prices.default_prices(soft, 8, compute=7))
     table, quarter = ranks.table, 1
@@ -134,6 +134,6 @@ def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_gpu
     assert ranks.best_option[quarter][lone].start == 2
 
 
-def test_the_slice_with_media_engines_is_priced_as_its_plain_twin() -> None:
+def test_a_media_engine_slice_has_the_price_of_its_plain_profile() -> None:
     assert len(set(slice_prices.default_prices((ONE, ONE_ME), 8, compute=7))) == 1
     assert slice_prices.default_prices((SEVEN,), 8) == (56_056,)

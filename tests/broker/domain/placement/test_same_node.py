@@ -1,4 +1,4 @@
-"""Searching each node class once chooses what searching all nodes would."""
+"""Gang search by node class, compared with a search of all nodes."""
 
 from random import Random
 
@@ -16,7 +16,7 @@ from broker.domain.placement.gangs.topology import GpuLink, Topology
 from broker.domain.placement.pool import GpuView, PoolIndex
 from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import FOUR, H100, ONE, ONE_ME, SEVEN, THREE, TWO
-from tests.broker.domain.placement.naive_gang_search import walked
+from tests.broker.domain.placement.naive_gang_search import naive_gang_slots
 
 WHOLE = H100.whole
 LAYOUTS = (
@@ -40,7 +40,7 @@ def topology(node: str, gpus: int, kind: int) -> Topology:
 
 
 class Fleet:
-    """A pool of a few nodes to which anything may happen."""
+    """A pool of a few nodes with random changes."""
 
     def __init__(self, seed: int, engine: PlacementEngine) -> None:
         self.chance = Random(seed)
@@ -96,11 +96,11 @@ def test_the_chosen_node_matches_a_scan_of_all_nodes(seed: int, engine: Placemen
         profile, count = fleet.chance.choice(ASKED)
         within = fleet.chance.choice((None, GpuLink.BRIDGE, GpuLink.NUMA)) if profile is WHOLE else None
         found = find_gang_slots(fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, within=within)
-        assert found == walked(fleet.pool, profile, count, fleet.links, within)
+        assert found == naive_gang_slots(fleet.pool, profile, count, fleet.links, within)
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_of_many_equal_nodes_one_is_weighed(linked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_of_many_equal_nodes_is_evaluated(linked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = [GpuView(f"n{n:03}/{c}", f"n{n:03}") for n in range(300) for c in range(4)]
     links = {f"n{n:03}": topology(f"n{n:03}", 4, 0) for n in range(300)} if linked else {}
     pool, weighed = PoolIndex(H100, gpus), list[str]()

@@ -11,7 +11,7 @@ from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.covering_lp import marginal_gpus, maximal_layouts
 from broker.domain.placement.costs.state_tables import build_state_table
 from tests.broker.domain.fleet import A30, H100, PRO_6000, plain
-from tests.broker.domain.placement.naive_pool import cuts
+from tests.broker.domain.placement.naive_pool import all_layouts
 
 PROFILES = plain(H100)
 SMALL = plain(A30)
@@ -23,7 +23,7 @@ def test_maximal_layouts_match_brute_force(
     model: object,
 ) -> None:
     profiles = plain(model)  # type: ignore[arg-type]
-    every = {tuple(sum(1 for p, _ in cut if p == n) for n in range(len(profiles))) for cut in cuts(profiles)}
+    every = {tuple(sum(1 for p, _ in cut if p == n) for n in range(len(profiles))) for cut in all_layouts(profiles)}
     best = {
         one
         for one in every
@@ -57,7 +57,7 @@ CORNERS = vertices(list(CUTS))
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=3))
-def test_marginal_gpus_are_a_best_corner_of_the_dual(demand: list[int]) -> None:
+def test_marginal_gpus_are_an_optimal_vertex_of_the_dual(demand: list[int]) -> None:
     found = marginal_gpus(CUTS, demand)
     assert min(found) >= 0
     assert max(sum(n * y for n, y in zip(cut, found, strict=True)) for cut in CUTS) <= 1 + 1e-9
@@ -65,7 +65,7 @@ def test_marginal_gpus_are_a_best_corner_of_the_dual(demand: list[int]) -> None:
     assert sum(d * y for d, y in zip(demand, found, strict=True)) == pytest.approx(float(best))
 
 
-def test_the_default_is_the_share_of_the_memory_and_a_little_for_compute() -> None:
+def test_default_prices_are_proportional_to_memory_plus_a_little_compute() -> None:
     worth = slice_prices.default_prices(PROFILES, 8)
     assert worth == (7008, 14008, 14016, 28024, 28032, 56056)
     assert slice_prices.default_prices((), 8) == ()
@@ -74,11 +74,11 @@ def test_the_default_is_the_share_of_the_memory_and_a_little_for_compute() -> No
 @pytest.mark.parametrize(
     "mix", [[1, 1, 1, 1, 1, 1], [0.3, 0.25, 0.2, 0.1, 0.1, 0.05], [0.3, 0.15, 0.05, 0.05, 0.15, 0.3]]
 )
-def test_on_mixes_of_small_slices_the_duals_are_memory_eighths(mix: list[float]) -> None:
+def test_dual_prices_of_small_slice_mixes_are_memory_eighths(mix: list[float]) -> None:
     assert slice_prices.dual_prices(PROFILES, 8, mix) == pytest.approx(slice_prices.default_prices(PROFILES, 8))
 
 
-def test_where_large_slices_prevail_small_ones_cost_no_gpu() -> None:
+def test_small_slices_cost_almost_nothing_where_large_ones_dominate() -> None:
     worth = slice_prices.dual_prices(PROFILES, 8, [106, 0, 207, 390, 1044, 5242])
     assert worth == pytest.approx((8, 8, 16, 24, 56_032, 56_056))
 
@@ -88,7 +88,7 @@ def test_a_profile_without_demand_is_worth_its_compute_only() -> None:
     assert slice_prices.dual_prices(PROFILES, 8, [0] * 6) == (8, 8, 16, 24, 32, 56)
 
 
-def test_the_mean_over_demands_nearby_lies_between_the_answers_there_are() -> None:
+def test_averaged_dual_prices_stay_within_the_price_of_one_gpu() -> None:
     numbers = iter([0.1, 0.9, 0.4, 0.6] * 1000)
     mix = [0.3, 0.15, 0.05, 0.05, 0.15, 0.3]
     worth = slice_prices.dual_prices(PROFILES, 8, mix, rng=lambda: next(numbers), draws=10)

@@ -59,9 +59,7 @@ def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) 
 
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from(ANYTHING), max_size=16), st.randoms(use_true_random=False))
-def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
-    requests: list[Profile], random: object
-) -> None:
+def test_a_changed_index_chooses_the_same_slots_as_a_new_one(requests: list[Profile], random: object) -> None:
     pool, live = PoolIndex(H100, empty(nodes=2, per_node=2)), []
     for profile in requests:
         gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
@@ -78,12 +76,12 @@ def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
     assert pool.how_many_fit(H100.whole) == 4
 
 
-def test_a_small_slice_goes_beside_others_before_it_opens_an_empty_gpu() -> None:
+def test_a_small_slice_is_placed_beside_others_before_an_empty_gpu() -> None:
     used = holding("b", at(THREE, 4))
     assert choose_slot([GpuView("a", "node-0"), used], ONE, H100) == Slot("b", Placement(0, 1))
 
 
-def test_the_first_slice_of_a_gpu_goes_where_least_is_lost() -> None:
+def test_the_first_slice_of_a_gpu_starts_where_least_is_lost() -> None:
     lone = [GpuView("a", "node-0")]
     starts = {p.name: choose_slot(lone, p, H100) for p in (ONE, ONE_DOUBLE, TWO, THREE, FOUR)}
     assert {name: seat and seat.placement.start for name, seat in starts.items()} == {
@@ -95,14 +93,14 @@ def test_the_first_slice_of_a_gpu_goes_where_least_is_lost() -> None:
     }
 
 
-def test_a_slice_that_would_strand_the_eighth_unit_goes_elsewhere_even_if_the_gpu_is_fuller() -> None:
+def test_a_slice_does_not_strand_the_eighth_unit_of_a_fuller_gpu() -> None:
     fuller, other = holding("fuller", at(FOUR, 0), at(TWO, 4)), holding("other", at(TWO, 0))
     assert choose_slot([fuller, other], ONE, H100) == Slot("other", Placement(2, 1))
     assert choose_slot([fuller, other], ONE_DOUBLE, H100) == Slot("fuller", Placement(6, 2))
 
 
 @pytest.mark.parametrize(("profile", "eighths", "compute"), [(SEVEN, 8, 7), (THREE, 4, 3), (ONE_DOUBLE, 2, 1)])
-def test_a_slice_costs_its_part_of_the_memory_and_a_thousandth_per_compute_slice(
+def test_a_slice_costs_its_share_of_memory_plus_a_thousandth_per_compute_slice(
     profile: Profile, eighths: int, compute: int
 ) -> None:
     choice = weigh(PoolIndex(H100, [GpuView("a", "node-0")]), profile)
@@ -111,12 +109,12 @@ def test_a_slice_costs_its_part_of_the_memory_and_a_thousandth_per_compute_slice
     assert choice.score.loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
 
 
-def test_a_gpu_cut_in_advance_is_opened_before_one_that_could_become_anything() -> None:
+def test_a_fixed_layout_gpu_is_used_before_an_unpartitioned_one() -> None:
     fixed = GpuView("z", "node-0", EMPTY_GPU, Geometry(frozenset({at(SEVEN, 0)})))
     assert choose_slot([GpuView("a", "node-0"), fixed], SEVEN, H100) == Slot("z", Placement(0, 8))
 
 
-def test_among_equals_the_fuller_gpu_then_the_lower_id_is_taken() -> None:
+def test_among_equals_the_fuller_gpu_and_then_the_lower_id_is_chosen() -> None:
     less, more = holding("a", at(ONE_DOUBLE, 6)), holding("b", at(ONE_DOUBLE, 6), at(ONE_DOUBLE, 4))
     assert choose_slot([less, more], TWO, H100) == Slot("b", Placement(0, 2))
     twins = [holding("d", at(THREE, 4)), holding("c", at(THREE, 4))]
@@ -129,19 +127,19 @@ def test_a_shared_gpu_is_filled_before_another_is_shared() -> None:
     assert choose_slot(gpus, quarter, H100) == Slot("c", Placement(2, 2))
 
 
-def test_a_gpu_is_opened_on_the_node_that_has_fewest_empty_ones() -> None:
+def test_an_empty_gpu_is_used_on_the_node_with_the_fewest_empty_gpus() -> None:
     gpus = [*empty(nodes=2, per_node=2)][:3]
     assert choose_slot(gpus, ONE, H100) == Slot("gpu-1-0", Placement(0, 1))
 
 
-def test_nothing_is_chosen_where_nothing_fits() -> None:
+def test_no_slot_is_chosen_if_none_fits() -> None:
     full = holding("a", at(SEVEN, 0))
     assert choose_slot([full], ONE, H100) is None
     assert choose_slot([], ONE, H100) is None
     assert choose_slot([holding("a", at(ONE, 0))], H100.whole, H100) is None
 
 
-def test_a_gpu_nobody_can_cut_is_sold_whole() -> None:
+def test_a_gpu_without_mig_is_sold_whole() -> None:
     gpus = [GpuView("a", "node-0")]
     assert choose_slot(gpus, PRO_5000.profiles[0], PRO_5000) is None
     assert choose_slot(gpus, PRO_5000.whole, PRO_5000) == Slot("a", Placement(0, 4))
@@ -156,7 +154,7 @@ def test_a_fixed_layout_offers_only_its_own_slots() -> None:
     assert count_that_fit([fixed], ONE, H100) == 2
 
 
-def test_a_gpu_enters_the_pool_once_and_leaves_it_as_it_is() -> None:
+def test_a_gpu_is_in_the_pool_only_once_and_is_removed_with_its_state() -> None:
     pool = PoolIndex(H100, empty(nodes=1, per_node=2))
     with pytest.raises(ValueError, match="GPU gpu-0-0 is already in the pool"):
         pool.add(GpuView("gpu-0-0", "node-0"))
@@ -166,7 +164,7 @@ def test_a_gpu_enters_the_pool_once_and_leaves_it_as_it_is() -> None:
     assert pool.choose(ONE) is None
 
 
-def test_holding_a_taken_slot_or_releasing_a_free_one_is_refused() -> None:
+def test_holding_an_occupied_slot_or_releasing_a_free_one_is_refused() -> None:
     pool = PoolIndex(H100, empty(nodes=1, per_node=1))
     seat = Slot("gpu-0-0", Placement(0, 1))
     with pytest.raises(ValueError, match="is not held"):
@@ -200,31 +198,31 @@ def test_a_gang_is_placed_exactly_when_all_members_fit(before: list[Profile], wa
                 assert len({copy.gpu_view(seat.gpu).node for seat in gang}) == 1
 
 
-def test_a_gang_of_whole_gpus_takes_the_node_with_the_fewest_that_suffice() -> None:
+def test_a_gang_of_whole_gpus_uses_the_node_with_the_fewest_sufficient_gpus() -> None:
     gpus = [c for c in empty(nodes=3, per_node=4) if c.gpu not in ("gpu-1-0", "gpu-2-0", "gpu-2-1", "gpu-2-2")]
     gang = choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=True)
     assert [seat.gpu for seat in gang or ()] == ["gpu-1-1", "gpu-1-2"]
 
 
-def test_a_gang_of_slices_prefers_a_node_where_no_gpu_must_be_opened() -> None:
+def test_a_gang_of_slices_prefers_a_node_where_it_needs_no_empty_gpu() -> None:
     busy = [holding("x", at(FOUR, 0), node="z"), holding("y", at(FOUR, 0), node="z")]
     gang = choose_gang_slots([*empty(nodes=1, per_node=2), *busy], THREE, H100, count=2, same_node=True)
     assert Counter(seat.gpu for seat in gang or ()) == {"x": 1, "y": 1}
 
 
-def test_a_gang_goes_to_the_node_that_loses_less_by_it() -> None:
+def test_a_gang_is_placed_on_the_node_with_the_smaller_loss() -> None:
     stranding = holding("x", at(FOUR, 0), at(TWO, 4), node="a")
     sparing = holding("y", at(TWO, 0), node="b")
     assert choose_gang_slots([stranding, sparing], ONE, H100, count=1, same_node=True) == (Slot("y", Placement(2, 1)),)
 
 
-def test_a_gang_may_span_nodes_only_when_it_says_so() -> None:
+def test_a_gang_spans_nodes_only_if_allowed() -> None:
     gpus = empty(nodes=2, per_node=1)
     assert choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=True) is None
     assert len(choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=False) or ()) == 2
 
 
-def test_only_one_slice_with_media_engines_is_taken_per_gpu() -> None:
+def test_only_one_media_engine_slice_fits_per_gpu() -> None:
     gpus = empty(nodes=1, per_node=2)
     assert count_that_fit(gpus, ONE_ME, H100) == 2
     assert choose_gang_slots(gpus, ONE_ME, H100, count=3, same_node=True) is None
@@ -235,7 +233,7 @@ def test_a_gang_without_members_is_refused() -> None:
         choose_gang_slots([], ONE, H100, count=0, same_node=True)
 
 
-def test_a_gang_whose_placements_cross_is_refused_whole_when_one_takes_the_room_of_two() -> None:
+def test_a_gang_with_overlapping_placements_is_refused_completely() -> None:
     runs = (Placement(0, 2), Placement(1, 2), Placement(2, 2))
     crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
     large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)

@@ -1,4 +1,4 @@
-"""Buckets of GPUs by state, from which the cheapest is chosen."""
+"""Buckets of GPUs by state, and the choice of the cheapest."""
 
 from itertools import accumulate
 
@@ -12,9 +12,9 @@ from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBucket
 from broker.domain.placement.costs.state_ranks import rank_states
 from broker.domain.placement.costs.state_tables import EMPTY, PlacementOption, StateTable, build_state_table
 from tests.broker.domain.fleet import H100
-from tests.broker.domain.placement.naive_pool import NaiveGpu, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, all_profiles
 
-PROFILES = everything(H100)
+PROFILES = all_profiles(H100)
 TABLE = build_state_table(PROFILES, 8)
 
 
@@ -39,7 +39,7 @@ def cost(gpu: NaiveGpu, profile: int) -> tuple[int, ...] | None:
 
 @settings(max_examples=60, deadline=None)
 @given(OPERATIONS)
-def test_random_operations_never_overlap_and_every_choice_is_a_least_cost_one(
+def test_random_operations_never_overlap_and_always_choose_the_least_cost(
     operations: list[tuple[str, int]],
 ) -> None:
     buckets, gpus = StateBuckets(RANKS, NODES), [NaiveGpu(PROFILES) for _ in NODES]
@@ -86,7 +86,7 @@ def state_of(gpu: NaiveGpu) -> int:
     return list(accumulate(sorted(gpu.on), lambda s, each: TABLE.state_with[each[0]][each[1]][s], initial=EMPTY))[-1]
 
 
-def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
+def test_releasing_a_slice_that_is_not_held_is_refused_without_changes() -> None:
     buckets = StateBuckets(RANKS, (0,))
     buckets.hold(0, 0, 3)
     with pytest.raises(KeyError, match="no slice of profile 0 is at unit 2 of GPU 0"):
@@ -94,14 +94,14 @@ def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
     assert buckets.state == [TABLE.state_with[0][3][EMPTY]]
 
 
-def test_gpus_may_be_taken_in_as_they_are() -> None:
+def test_partly_used_gpus_can_be_added() -> None:
     full = TABLE.state_with[PROFILES.index(H100.whole)][0][EMPTY]
     buckets = StateBuckets(RANKS, (0, 0), (full, EMPTY))
     assert buckets.place(0) == (1, Placement(0, 1).start)
     assert buckets.place(PROFILES.index(H100.whole)) is None
 
 
-def test_a_gpu_enters_later_and_leaves_for_good() -> None:
+def test_gpus_can_be_added_later_and_removed_permanently() -> None:
     buckets, whole = StateBuckets(RANKS, ()), PROFILES.index(H100.whole)
     assert buckets.place(whole) is None
     first, second = buckets.add(2), buckets.add(0)

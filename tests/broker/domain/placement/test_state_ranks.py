@@ -13,7 +13,7 @@ TABLE = build_state_table(plain(H100), 8)
 RANKS = rank_states(TABLE, fullest)
 
 
-def test_states_come_in_the_order_of_their_cost_and_equal_ones_by_number() -> None:
+def test_states_are_ordered_by_cost_and_then_by_number() -> None:
     for profile in range(len(TABLE.profiles)):
         costs = RANKS.cost[profile]
         assert list(costs) == sorted(costs)
@@ -21,7 +21,7 @@ def test_states_come_in_the_order_of_their_cost_and_equal_ones_by_number() -> No
         assert keys == sorted(keys)
 
 
-def test_each_state_on_which_a_profile_fits_is_ranked_once_with_its_cheapest_move() -> None:
+def test_every_fitting_state_is_ranked_once_with_its_cheapest_option() -> None:
     for profile, moves in enumerate(TABLE.options):
         assert sorted(RANKS.states_by_rank[profile]) == [state for state, its in enumerate(moves) if its]
         for state, its in enumerate(moves):
@@ -30,7 +30,7 @@ def test_each_state_on_which_a_profile_fits_is_ranked_once_with_its_cheapest_mov
             assert best == (min(its, key=lambda m: fullest(TABLE, profile, state, m)) if its else NO_OPTION)
 
 
-def test_a_state_has_one_bit_of_its_own_in_the_map_of_a_profile() -> None:
+def test_every_state_has_its_own_bit_per_profile() -> None:
     ranks = rank_states(build_state_table(plain(A30), 4), fullest)
     for profile, order in enumerate(ranks.states_by_rank):
         assert [ranks.rank_bit[profile][state] for state in order] == [1 << rank for rank in range(len(order))]

@@ -1,4 +1,4 @@
-"""State tables agree with a naive model of each GPU."""
+"""State tables, compared with a naive model of each GPU."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from broker.domain.geometry.profiles import Placement, Profile, share_profiles
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, build_state_table
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
-from tests.broker.domain.placement.naive_pool import NaiveGpu, Slice, cuts, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, Slice, all_layouts, all_profiles
 
 
 def shape(model: GpuModelSpec) -> object:
@@ -35,12 +35,10 @@ def test_every_model_has_a_tested_shape() -> None:
     assert all(shape(m) in [shape(each) for each in SHAPES] for m in MODELS)
 
 
-@pytest.mark.parametrize("counted", [False, True], ids=["by what is taken", "and by how many take it"])
+@pytest.mark.parametrize("counted", [False, True], ids=["by occupied units", "and by slice count"])
 @pytest.mark.parametrize("model", SHAPES, ids=lambda m: m.name)
-def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
-    model: GpuModelSpec, counted: bool
-) -> None:
-    profiles = everything(model)
+def test_every_state_and_placement_matches_the_sets_of_slices(model: GpuModelSpec, counted: bool) -> None:
+    profiles = all_profiles(model)
     table = build_state_table(profiles, model.grid, counted=counted)
     tried: dict[tuple[frozenset[int], bool, Isolation | None, int], int] = {}
 
@@ -48,13 +46,13 @@ def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
         on = set(slices)
         return *NaiveGpu(profiles, on).key(), len(on) if counted else 0
 
-    for slices in cuts(profiles):
+    for slices in all_layouts(profiles):
         state = EMPTY
         for profile, start in slices:
             state = table.state_with[profile][start][state]
         assert tried.setdefault(key(slices), state) == state
         assert table.count(state) == (len(slices) if counted else 0)
-    for slices in cuts(profiles):
+    for slices in all_layouts(profiles):
         for profile, start in slices:
             after = tried[key(slices - {(profile, start)})]
             assert table.without(tried[key(slices)], profile, start) == after
@@ -86,7 +84,7 @@ def test_a_gpu_serves_one_isolation_until_it_is_empty() -> None:
     assert table.without(state, 1, 0) == EMPTY
 
 
-def test_a_slice_that_is_not_on_a_gpu_cannot_be_taken_off() -> None:
+def test_a_slice_that_is_not_on_a_gpu_cannot_be_removed() -> None:
     table = build_state_table(plain(H100), 8)
     with pytest.raises(KeyError, match=r"1g.10gb at unit 3 is not on a GPU in state 0"):
         table.without(EMPTY, 0, 3)
@@ -108,7 +106,7 @@ def test_the_media_engines_are_a_bit_above_the_units() -> None:
         ((0,), 3, r"2g\.odd of 2 units cannot occupy units 0 to 2 of a GPU"),
     ],
 )
-def test_places_that_a_gpu_does_not_have_are_refused(starts: tuple[int, ...], size: int, found: str) -> None:
+def test_invalid_placements_of_a_profile_are_refused(starts: tuple[int, ...], size: int, found: str) -> None:
     places = tuple(Placement(start, size) for start in starts)
     with pytest.raises(ValueError, match=found):
         build_state_table([Profile("2g.odd", 2, 2, places, 2, False, Isolation.HARDWARE)], 8)

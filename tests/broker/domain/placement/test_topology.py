@@ -1,4 +1,4 @@
-"""Links between GPUs, and the closest free ones."""
+"""Links between GPUs, and the closest free GPUs."""
 
 from itertools import combinations
 
@@ -25,7 +25,7 @@ SWITCHED = Topology(EIGHT, matrix(8, lambda a, b: GpuLink.SWITCH))
 BRIDGED = Topology(EIGHT, matrix(8, pairs_on_two_processors))
 
 
-def test_gpus_behind_a_switch_are_equally_near() -> None:
+def test_gpus_behind_a_switch_are_equally_close() -> None:
     assert SWITCHED.closest_free_gpus("fdb", 2) == (GpuLink.SWITCH, ("b", "d"))
     assert SWITCHED.closest_free_gpus(EIGHT, 8) == (GpuLink.SWITCH, EIGHT)
 
@@ -42,7 +42,7 @@ def test_gpus_behind_a_switch_are_equally_near() -> None:
         ("ah", 2, GpuLink.SYSTEM, "ah"),
     ],
 )
-def test_bridges_come_before_processors_and_processors_before_the_rest(
+def test_bridged_gpus_are_preferred_to_one_numa_node_and_that_to_others(
     free: str, count: int, link: GpuLink, chosen: str
 ) -> None:
     assert BRIDGED.closest_free_gpus(free, count) == (link, tuple(chosen))
@@ -53,7 +53,7 @@ def test_a_single_gpu_is_chosen_without_splitting_a_bridged_pair() -> None:
     assert BRIDGED.closest_free_gpus("cdefh", 1) == (GpuLink.SWITCH, ("h",))
 
 
-def test_too_few_free_gpus_are_no_gang() -> None:
+def test_too_few_free_gpus_give_no_choice() -> None:
     assert BRIDGED.closest_free_gpus("ab", 3) is None
 
 
@@ -64,7 +64,9 @@ def topologies(draw: st.DrawFn) -> Topology:
 
 
 @given(topologies(), st.sets(st.sampled_from(EIGHT[:5]), min_size=1), st.integers(1, 5))
-def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: set[str], count: int) -> None:
+def test_the_chosen_gpus_have_the_shortest_possible_longest_link(
+    topology: Topology, free: set[str], count: int
+) -> None:
     found = topology.closest_free_gpus(free, count)
     assert (found is None) == (len(free) < count)
     if found:
@@ -77,7 +79,7 @@ def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: se
         assert found[0] == min(longest)
 
 
-def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
+def test_an_invalid_or_asymmetric_link_matrix_is_refused() -> None:
     with pytest.raises(ValueError, match="the links of 2 GPUs are 2 rows of 2"):
         Topology(("a", "b"), ((GpuLink.SWITCH,),))
     with pytest.raises(ValueError, match="the links of 2 GPUs are 2 rows of 2"):
@@ -87,7 +89,7 @@ def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("within", "most"), [(GpuLink.BRIDGE, 2), (GpuLink.NUMA, 3), (GpuLink.SYSTEM, 5)])
-def test_how_many_of_some_gpus_are_near_enough_is_known(within: GpuLink, most: int) -> None:
+def test_the_largest_linked_group_of_gpus_is_counted(within: GpuLink, most: int) -> None:
     assert BRIDGED.largest_linked_count("abcgh", within) == most
     assert BRIDGED.largest_linked_count("", within) == 0
 

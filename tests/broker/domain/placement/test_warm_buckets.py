@@ -22,13 +22,13 @@ from broker.domain.placement.warm_slices import (
     cut_effort,
 )
 from tests.broker.domain.fleet import A30, H100, SEVEN, TWO
-from tests.broker.domain.placement.naive_pool import everything
+from tests.broker.domain.placement.naive_pool import all_profiles
 
 NODES = (0, 0, 1, 1, 1, 2)
 
 
 def ranks_of(model: GpuModelSpec) -> StateRanks:
-    profiles = everything(model)
+    profiles = all_profiles(model)
     worth = slice_prices.default_prices(profiles, model.grid, model.compute)
     return bid_price_ranks(profiles, model.grid, tuple(worth), counted=True)
 
@@ -41,7 +41,7 @@ class Recounted:
         self.warm: list[WarmSlices] = [NO_WARM_SLICES] * len(NODES)
 
     def seats(self, number: int) -> list[tuple[PlacementCost, CutEffort, int, PlacementOption]]:
-        """Return every free seat by its cost and by how it is had."""
+        """Return every free slot with its cost and partitioning effort."""
         profile, found = self.profiles[number], []
         for gpu, state in enumerate(self.buckets.state):
             if state != NOWHERE and self.ranks.fits(number, state):
@@ -79,7 +79,7 @@ def test_the_fastest_of_the_cheapest_slots_is_chosen_and_buckets_match_a_recount
 
     @settings(max_examples=60, deadline=None)
     @given(st.randoms(use_true_random=False))
-    def lives(chance: Random) -> None:
+    def check_random_operations(chance: Random) -> None:
         buckets = WarmBuckets(ranks, NODES)
         counted, live = Recounted(buckets), list[tuple[int, int, int]]()
         for _ in range(60):
@@ -116,7 +116,7 @@ def test_the_fastest_of_the_cheapest_slots_is_chosen_and_buckets_match_a_recount
                 counted.warm[gpu] = after_placing(counted.warm[gpu], profile, profile.placed_at(start))
             counted.check()
 
-    lives()
+    check_random_operations()
 
 
 def test_buckets_accept_leftover_slices_and_reject_invalid_states() -> None:
@@ -134,7 +134,7 @@ def test_buckets_accept_leftover_slices_and_reject_invalid_states() -> None:
         seats.of(frozenset({PlacedSlice(A30.profiles[0].placements[0], A30.profiles[0])}))
 
 
-def test_a_gpu_that_leaves_has_nothing_left_when_it_comes_back() -> None:
+def test_a_removed_gpu_returns_without_warm_slices() -> None:
     ranks = ranks_of(H100)
     two = ranks.table.profiles.index(TWO)
     buckets = WarmBuckets(ranks, (0,))

@@ -1,4 +1,4 @@
-"""Among equal costs a warm slice wins; trial placements leave no trace."""
+"""Choice of slots in a pool with warm slices."""
 
 from random import Random
 
@@ -51,7 +51,7 @@ def test_a_warm_slice_never_outweighs_a_lower_placement_cost() -> None:
     assert cold.score == warm.score
 
 
-def test_of_the_empty_gpus_of_the_node_that_is_opened_the_quickest_is_taken() -> None:
+def test_among_empty_gpus_of_a_node_the_one_with_the_warm_slice_is_chosen() -> None:
     gpus = [gpu("a"), gpu("b", warm=(at(SEVEN, 0),)), gpu("c", warm=(at(ONE, 2),))]
     elsewhere = [gpu(name, node="m", warm=(at(SEVEN, 0),)) for name in "0123"]
     pool = PoolIndex(H100, [*elsewhere, *gpus])
@@ -82,7 +82,7 @@ def test_first_fit_and_best_fit_ignore_warm_slices() -> None:
         assert PoolIndex(H100, gpus, engine=engine).choose(THREE) == Slot("a", THREE.placed_at(4))
 
 
-def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
+def test_a_gang_search_leaves_every_gpu_unchanged() -> None:
     lefts: list[WarmSlices] = [frozenset({at(TWO, 0), at(ONE, 5)}), frozenset({at(THREE, 4)}), NO_WARM_SLICES]
     gpus = [GpuView(f"g{n}", "n", EMPTY_GPU, None, left) for n, left in enumerate(lefts)]
     pool = PoolIndex(H100, gpus)
@@ -95,7 +95,7 @@ def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) -> None:
+def test_undone_trials_restore_all_warm_slices(chance: Random) -> None:
     requested_profiles = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
     pool = PoolIndex(H100, [gpu(f"g{n}", node=f"n{n % 2}") for n in range(5)])
     held: list[tuple[Slot, Profile]] = []

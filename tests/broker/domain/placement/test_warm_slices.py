@@ -19,11 +19,11 @@ from broker.domain.placement.warm_slices import (
     remaining_warm_slices,
 )
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO, cut
-from tests.broker.domain.placement.naive_pool import NaiveGpu, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, all_profiles
 
 HALF, _ = share_profiles(grid=8, isolation=Isolation.SOFT)
 MEDIA = cut("1g.10gb+me")
-PROFILES = everything(H100)
+PROFILES = all_profiles(H100)
 
 
 def at(profile: Profile, start: int) -> PlacedSlice:
@@ -54,7 +54,7 @@ def test_a_placed_slice_destroys_only_the_warm_slices_that_it_overlaps() -> None
     assert after_placing(left, TWO, TWO.placed_at(4)) == warm(at(ONE, 0), at(ONE, 1))
 
 
-def test_media_engines_exist_once_so_a_slice_left_with_them_makes_way() -> None:
+def test_a_warm_media_engine_slice_is_destroyed_for_a_new_one() -> None:
     left = warm(at(MEDIA, 0), at(ONE, 1))
     assert cut_effort(left, MEDIA, MEDIA.placed_at(3)) is CutEffort.ANEW
     assert after_placing(left, MEDIA, MEDIA.placed_at(3)) == warm(at(ONE, 1))

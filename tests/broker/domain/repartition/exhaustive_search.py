@@ -1,4 +1,4 @@
-"""The most that GPUs can serve, by exhaustive search."""
+"""Exhaustive search for the demand that GPUs can serve."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""The earlier planner, which the current one must not be worse than."""
+"""The earlier planner, as a lower bound for the current one."""
 
 from collections.abc import Sequence
 

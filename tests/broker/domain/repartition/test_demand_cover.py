@@ -1,4 +1,4 @@
-"""A demand is served on the fewest possible GPUs."""
+"""Layouts that serve a demand on the fewest possible GPUs."""
 
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +24,7 @@ CATALOGUE = CATALOGUES[H100.name]
 ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb"] * 2)
 
 
-def fewest(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
+def exact_minimum_gpus(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
     """The exact minimum over all profiles of the model."""
     profiles = (*catalogue.profiles, catalogue.model.whole)
     table = build_state_table(profiles, catalogue.model.grid)
@@ -42,11 +42,11 @@ def demands(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCa
 @settings(max_examples=150, deadline=None)
 @given(demands(), st.data())
 @pytest.mark.deep
-def test_a_demand_takes_exactly_the_fewest_gpus(
+def test_a_demand_uses_exactly_the_minimum_of_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    gpus = fewest(catalogue, demand)
+    gpus = exact_minimum_gpus(catalogue, demand)
     now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     filling = ServedDemand(catalogue, demand)
     chosen = cover_demand(filling, now, filling.supply([]))
@@ -58,11 +58,11 @@ def test_a_demand_takes_exactly_the_fewest_gpus(
 @settings(max_examples=60, deadline=None)
 @given(demands(most=9), st.data())
 @pytest.mark.deep
-def test_the_planner_takes_no_gpu_more_than_the_fewest(
+def test_the_planner_serves_the_demand_on_the_minimum_of_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    gpus = fewest(catalogue, demand)
+    gpus = exact_minimum_gpus(catalogue, demand)
     cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     node = CurrentNode("n", tuple(CurrentGpu(index, cut) for index, cut in enumerate(cuts)))
     after = dict(enumerate(cuts))
@@ -75,7 +75,7 @@ def test_the_planner_takes_no_gpu_more_than_the_fewest(
 
 @settings(max_examples=60, deadline=None)
 @given(demands(unit=500, most=9), st.data())
-def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
+def test_the_planner_never_serves_less_than_gpu_by_gpu_filling(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
@@ -85,7 +85,7 @@ def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
     assert served >= filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
-def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> None:
+def test_the_planner_serves_more_than_gpu_by_gpu_filling_where_gpus_are_short() -> None:
     demand = {"1g.10gb": 4500, "1g.20gb": 2000, "3g.40gb": 6000, "4g.40gb": 2500}
     filling, now = ServedDemand(CATALOGUE, demand), [WHOLE_GPU_LAYOUT] * 3
     served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
@@ -93,7 +93,7 @@ def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> Non
     assert served > filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
-def test_gpus_that_are_cut_of_use_already_stay_so() -> None:
+def test_gpus_with_a_useful_layout_keep_it() -> None:
     filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 4000})
     now = [THREES, WHOLE_GPU_LAYOUT, ONES, WHOLE_GPU_LAYOUT, WHOLE_GPU_LAYOUT]
     chosen = cover_demand(filling, now, filling.supply([]))
@@ -101,7 +101,7 @@ def test_gpus_that_are_cut_of_use_already_stay_so() -> None:
     assert Counter(now) - Counter(chosen) == Counter({WHOLE_GPU_LAYOUT: 2})
 
 
-def test_what_other_gpus_serve_is_not_served_twice() -> None:
+def test_demand_served_by_other_gpus_is_not_served_twice() -> None:
     filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 2000})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([ONES, ONES])) == [THREES]
 
@@ -126,7 +126,7 @@ def test_a_node_with_limited_profiles_uses_the_other_planners() -> None:
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 3])
-def test_where_the_gpus_are_too_few_most_is_served(gpus: int) -> None:
+def test_the_most_valuable_demand_is_served_if_gpus_are_too_few(gpus: int) -> None:
     demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "whole-gpu": 1000}
     filling = ServedDemand(CATALOGUE, demand)
     chosen = best_gpu_layouts(filling, [ONES] * gpus, [])

@@ -1,4 +1,4 @@
-"""GPU layouts are possible, complete and maximal."""
+"""Possible GPU layouts: complete and maximal."""
 
 from itertools import combinations
 
@@ -20,8 +20,8 @@ def layout_of_geometry(geometry: Geometry) -> GpuLayout:
     return GpuLayout.from_names(held.profile.name for held in geometry.held)
 
 
-def slowly(model: GpuModelSpec) -> set[GpuLayout]:
-    """Every maximal legal set of placements, the slow way."""
+def brute_force_layouts(model: GpuModelSpec) -> set[GpuLayout]:
+    """Return all maximal legal layouts, by brute force."""
     seats = all_placements(plain(model))
     legal = {
         layout_of_geometry(Geometry(frozenset(some)))
@@ -38,12 +38,12 @@ def slowly(model: GpuModelSpec) -> set[GpuLayout]:
 
 
 @pytest.mark.parametrize("model", [A30, PRO_6000], ids=lambda model: model.name)
-def test_the_catalogue_is_what_brute_force_finds(model: GpuModelSpec) -> None:
-    assert set(LayoutCatalogue(model, plain(model)).cuts) == slowly(model)
+def test_the_layout_catalogue_matches_brute_force(model: GpuModelSpec) -> None:
+    assert set(LayoutCatalogue(model, plain(model)).cuts) == brute_force_layouts(model)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_every_cut_is_a_legal_geometry_of_its_gpu(model: GpuModelSpec) -> None:
+def test_every_layout_is_a_legal_geometry_of_its_gpu(model: GpuModelSpec) -> None:
     catalogue = LayoutCatalogue(model, model.profiles)
     for cut in catalogue.cuts:
         geometry = catalogue.geometry(cut)
@@ -61,7 +61,7 @@ def test_layouts_use_only_profiles_that_the_node_supports() -> None:
         catalogue.geometry(GpuLayout.from_names(["3g.40gb", "3g.40gb"]))
 
 
-def test_a_cut_beyond_the_gpu_is_refused_in_words() -> None:
+def test_a_layout_larger_than_the_gpu_is_refused() -> None:
     with pytest.raises(ValueError, match=r"H100-80GB cannot be partitioned into 8 × 1g.10gb"):
         LayoutCatalogue(H100, plain(H100)).geometry(GpuLayout.from_names(["1g.10gb"] * 8))
 

@@ -1,4 +1,4 @@
-"""The layout planner serves almost everything with few changes."""
+"""Layout plans that serve a demand with few changes."""
 
 from collections import Counter
 from dataclasses import replace
@@ -43,8 +43,8 @@ def pools(draw: st.DrawFn) -> list[CurrentNode]:
     ]
 
 
-def done(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[CurrentNode]:
-    """The same nodes once every plan has been carried out."""
+def apply_plans(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[CurrentNode]:
+    """Return the same nodes after all plans."""
     wanted = {each.node: dict(each.cuts) for each in plans}
     return [
         replace(
@@ -62,7 +62,9 @@ def served(nodes: list[CurrentNode], demand: dict[str, int]) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(demands, st.lists(cuts, min_size=1, max_size=4))
-def test_what_is_served_is_at_least_95_percent_of_the_best(demand: dict[str, int], now: list[GpuLayout]) -> None:
+def test_best_gpu_layouts_serve_at_least_95_percent_of_the_maximum(
+    demand: dict[str, int], now: list[GpuLayout]
+) -> None:
     filling = ServedDemand(CATALOGUE, demand)
     chosen = best_gpu_layouts(filling, now, [])
     most = exactly(filling, len(now))
@@ -72,7 +74,7 @@ def test_what_is_served_is_at_least_95_percent_of_the_best(demand: dict[str, int
 
 @settings(max_examples=60, deadline=None)
 @given(pools(), demands)
-def test_a_plan_touches_no_held_gpu_and_stays_in_the_catalogue(
+def test_a_plan_changes_no_used_gpu_and_uses_only_catalogue_layouts(
     nodes: list[CurrentNode], demand: dict[str, int]
 ) -> None:
     gpus = {(node.name, gpu.index): gpu for node in nodes for gpu in node.gpus}
@@ -88,7 +90,7 @@ def test_a_plan_touches_no_held_gpu_and_stays_in_the_catalogue(
 
 @settings(max_examples=60, deadline=None)
 @given(pools(), demands)
-def test_every_plan_is_on_an_open_rested_node_that_need_not_wait_long(
+def test_plans_concern_only_open_nodes_with_short_waits_and_no_recent_change(
     nodes: list[CurrentNode], demand: dict[str, int]
 ) -> None:
     named = {node.name: node for node in nodes}
@@ -104,20 +106,20 @@ def test_every_plan_is_on_an_open_rested_node_that_need_not_wait_long(
 @given(pools(), demands)
 def test_plans_gain_what_they_claim_and_then_planning_stops(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
     plans = plan_node_layouts(nodes, demand, CATALOGUE)
-    after = done(nodes, plans)
+    after = apply_plans(nodes, plans)
     gpu = ServedDemand(CATALOGUE, demand).gpu_worth
     won = served(after, demand) - served(nodes, demand)
     assert sum(each.gain_milli for each in plans) <= won // gpu
     rounds = 0
     while plans := plan_node_layouts(after, demand, CATALOGUE):
         # A node that was not worth it beside others may be worth it after them, but each round wins something.
-        before, after = served(after, demand), done(after, plans)
+        before, after = served(after, demand), apply_plans(after, plans)
         assert served(after, demand) > before
         rounds += 1
         assert rounds <= 3
 
 
-def test_nothing_is_changed_for_less_than_a_slice() -> None:
+def test_no_plan_is_made_for_a_gain_below_the_minimum() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES),))]
     assert plan_node_layouts(nodes, {"1g.10gb": 7000, "3g.40gb": 0}, CATALOGUE) == ()
     assert plan_node_layouts(nodes, {"1g.10gb": 7000, "1g.20gb": 1000}, CATALOGUE) == ()
@@ -126,7 +128,7 @@ def test_nothing_is_changed_for_less_than_a_slice() -> None:
 
 
 def test_no_node_is_changed_without_a_gain() -> None:
-    """Else planning again and again need not come to rest."""
+    """Otherwise repeated planning might never stop."""
     cuts = (
         ["1g.20gb"] * 2 + ["2g.20gb"] * 2,
         ["1g.10gb"] * 2 + ["1g.20gb"] * 2 + ["2g.20gb"],
@@ -135,7 +137,7 @@ def test_no_node_is_changed_without_a_gain() -> None:
     nodes = [CurrentNode(f"n{n}", (CurrentGpu(0, GpuLayout.from_names(cut)),)) for n, cut in enumerate(cuts)]
     demand = {"2g.20gb": 3000, "1g.10gb": 4000, "3g.40gb": 4500, "1g.20gb": 4000}
     for each in (plans := plan_node_layouts(nodes, demand, CATALOGUE, LayoutPlanRules(least_gain_milli=0))):
-        alone = done(nodes, (each,))
+        alone = apply_plans(nodes, (each,))
         assert served(alone, demand) > served(nodes, demand)
     assert plans
 
@@ -149,20 +151,20 @@ def test_a_node_below_the_minimum_gain_is_not_changed() -> None:
     assert [(each.node, each.gain_milli) for each in plans] == [("n2", 1000)]
 
 
-def test_as_few_gpus_as_possible_change() -> None:
+def test_a_plan_changes_as_few_gpus_as_possible() -> None:
     nodes = [CurrentNode(f"n{n}", tuple(CurrentGpu(i, ONES) for i in range(8))) for n in range(2)]
     plans = plan_node_layouts(nodes, {"1g.10gb": 90_000, "3g.40gb": 4_000}, CATALOGUE)
     assert [len(each.changed) for each in plans] == [2]
 
 
-def test_an_idle_node_is_taken_before_one_with_leases() -> None:
+def test_an_idle_node_is_planned_before_one_with_leases() -> None:
     busy = CurrentNode("a", (CurrentGpu(0, ONES, used=True), CurrentGpu(1, ONES)), waits_s=600)
     idle = CurrentNode("b", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))
     (only,) = plan_node_layouts([busy, idle], {"3g.40gb": 2000, "1g.10gb": 7000}, CATALOGUE)
     assert only.node == "b"
 
 
-def test_a_whole_gpu_comes_out_of_slices_and_back() -> None:
+def test_a_sliced_gpu_is_planned_as_a_whole_gpu_for_whole_gpu_demand() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))]
     (only,) = plan_node_layouts(nodes, {"whole-gpu": 1000, "1g.10gb": 7000}, CATALOGUE)
     assert sorted(cut for _, cut in only.cuts) == sorted([ONES, WHOLE_GPU_LAYOUT])
@@ -184,11 +186,13 @@ def test_an_oscillating_demand_limits_layout_changes() -> None:
         wants = {"3g.40gb": 4000} if minute // 10 % 2 else {"1g.10gb": 14_000}
         plans = plan_node_layouts(nodes, wants, CATALOGUE)
         changed += len(plans)
-        nodes = [replace(n, changed_s_ago=0 if plans else (n.changed_s_ago or 0) + 600) for n in done(nodes, plans)]
+        nodes = [
+            replace(n, changed_s_ago=0 if plans else (n.changed_s_ago or 0) + 600) for n in apply_plans(nodes, plans)
+        ]
     assert 0 < changed <= 24 * 4
 
 
-def test_what_ended_lately_keeps_half_its_weight() -> None:
+def test_recently_ended_leases_count_with_half_weight() -> None:
     demand = weigh_demand(
         {"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("whole-gpu", 9999.0)], {"1g.10gb": 2}
     )
@@ -196,7 +200,7 @@ def test_what_ended_lately_keeps_half_its_weight() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 3, 9])
-def test_the_small_grid_is_planned_as_well(count: int) -> None:
+def test_gpus_with_a_four_unit_grid_are_planned(count: int) -> None:
     quarters = GpuLayout.from_names(["1g.6gb"] * 4)
     nodes = [CurrentNode("n1", tuple(CurrentGpu(i, quarters) for i in range(3)))]
     after = Counter(cut for each in plan_node_layouts(nodes, {"4g.24gb": count * 1000}, SMALL) for _, cut in each.cuts)

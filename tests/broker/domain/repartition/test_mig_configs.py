@@ -1,4 +1,4 @@
-"""MIG node labels are parsed carefully, and each configuration has one name."""
+"""Parsing of MIG configurations, and names of layouts."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.broker.domain.fleet import resource_name
 ONES, MIXED = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb", "1g.10gb", "1g.10gb"])
 
 
-def test_a_node_says_which_profiles_it_knows_and_how_many() -> None:
+def test_a_mig_config_document_gives_the_maximum_slices_per_profile() -> None:
     document = {
         "version": "v1",
         "mig-configs": {
@@ -46,12 +46,12 @@ def test_unknown_mig_config_entries_are_ignored() -> None:
     assert max_slices_per_gpu({"mig-configs": {"odd": ["all"]}}) == {}
 
 
-def test_nodes_together_can_have_what_each_of_them_can() -> None:
+def test_common_limits_are_the_minimum_over_all_nodes() -> None:
     assert common_limits([None, {"1g.10gb": 7, "3g.40gb": 2}, {"1g.10gb": 4}]) == {"1g.10gb": 4, "3g.40gb": 0}
     assert common_limits([None, None]) is None
 
 
-def test_a_layout_is_written_with_an_entry_for_each_way_of_cutting() -> None:
+def test_a_mig_config_has_one_entry_per_distinct_layout() -> None:
     assert mig_config({0: ONES, 1: WHOLE_GPU_LAYOUT, 2: ONES, 3: MIXED}) == [
         {"devices": [3], "mig-enabled": True, "mig-devices": {"1g.10gb": 2, "3g.40gb": 1}},
         {"devices": [0, 2], "mig-enabled": True, "mig-devices": {"1g.10gb": 7}},
@@ -66,15 +66,15 @@ def test_a_layout_has_one_name_and_one_alias() -> None:
     assert len(layout_alias(name)) <= 63  # a label's value
 
 
-def test_what_a_layout_offers_is_the_sum_of_its_gpus() -> None:
+def test_the_slices_offered_are_the_sum_over_all_gpus() -> None:
     assert slices_offered([ONES, MIXED, WHOLE_GPU_LAYOUT]) == {"1g.10gb": 9, "3g.40gb": 1, "whole-gpu": 1}
 
 
 @pytest.mark.parametrize("profile", ["whole-gpu", "1g.10gb", "1g.10gb+me", "2g.48gb+me.all", "7g.80gb"])
-def test_the_name_of_what_is_offered_can_be_read_back(profile: str) -> None:
+def test_a_resource_name_is_parsed_back_to_its_profile(profile: str) -> None:
     assert profile_of_resource(resource_name(profile)) == profile
 
 
 @pytest.mark.parametrize("resource", ["cpu", "nvidia.com/gpu.shared", "nvidia.com/mig-", "x/nvidia.com/mig-1g.10gb"])
-def test_what_is_no_slice_has_no_profile(resource: str) -> None:
+def test_other_resource_names_have_no_profile(resource: str) -> None:
     assert profile_of_resource(resource) is None

@@ -1,4 +1,4 @@
-"""The next repartition step follows from its state and the node."""
+"""The next step of a repartition, by its state and node."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ from broker.domain.repartition.repartition_steps import (
 
 WANTED = TargetLayout("gpub-1", "gpub-1-again", {"1g.10gb": 7})
 OLD = ObservedLayout(config="gpub-0", state="success", tainted=True, slots={"whole-gpu": 1})
-TOLD = ObservedLayout(config="gpub-1", tainted=True)
+REQUESTED = ObservedLayout(config="gpub-1", tainted=True)
 DONE = ObservedLayout(config="gpub-1", state="success", tainted=True, slots={"1g.10gb": 7})
 MINUTE = timedelta(minutes=1)
 ASKING = (
@@ -62,7 +62,7 @@ def test_every_observation_leads_to_an_allowed_next_step(
     verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
     assert verdict.step == step or verdict.step in NEXT_STEPS[step]
     assert verdict.why
-    if verdict.config_to_apply:  # nobody is thrown out: a node is told only when nobody was seen on it
+    if verdict.config_to_apply:  # a layout is applied only to a node without leases and pods
         assert step is RepartitionStep.RETRYING or not (held or seen.pods)
     if verdict.step is RepartitionStep.REOPENING:
         assert dict(seen.slots) == WANTED.slots
@@ -109,13 +109,15 @@ def test_the_layout_is_applied_once_the_node_is_empty() -> None:
 
 
 def test_a_layout_applied_before_a_worker_crash_is_not_applied_again() -> None:
-    verdict = decide_next_step(at(RepartitionStep.CONFIGURING, looked=True), replace(TOLD, state="pending"), WANTED)
+    verdict = decide_next_step(
+        at(RepartitionStep.CONFIGURING, looked=True), replace(REQUESTED, state="pending"), WANTED
+    )
     assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.REPARTITIONING, "")
 
 
 def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
     assert (
-        decide_next_step(at(RepartitionStep.CONFIGURING), replace(TOLD, state="failed"), WANTED).step
+        decide_next_step(at(RepartitionStep.CONFIGURING), replace(REQUESTED, state="failed"), WANTED).step
         is RepartitionStep.RETRYING
     )
     assert decide_next_step(at(RepartitionStep.CONFIGURING), DONE, WANTED).step is RepartitionStep.REPARTITIONING
@@ -129,8 +131,8 @@ def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
 
 
 @pytest.mark.parametrize("state", ["", "pending", "success"])
-def test_a_node_that_is_silent_for_ten_minutes_is_told_again_and_then_quarantined(state: str) -> None:
-    silent = replace(TOLD, state=state)
+def test_a_node_without_progress_for_ten_minutes_is_retried_and_then_quarantined(state: str) -> None:
+    silent = replace(REQUESTED, state=state)
     assert (
         decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=9.9, attempts=1), silent, WANTED).step
         is RepartitionStep.REPARTITIONING
@@ -145,8 +147,8 @@ def test_a_node_that_is_silent_for_ten_minutes_is_told_again_and_then_quarantine
     )
 
 
-def test_a_reboot_may_take_twice_as_long() -> None:
-    reboots = replace(TOLD, state="rebooting")
+def test_a_rebooting_node_is_retried_only_after_twenty_minutes() -> None:
+    reboots = replace(REQUESTED, state="rebooting")
     assert (
         decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=19, attempts=1), reboots, WANTED).step
         is RepartitionStep.REPARTITIONING
@@ -158,19 +160,19 @@ def test_a_reboot_may_take_twice_as_long() -> None:
 
 
 def test_a_retry_applies_the_alias_and_then_the_name() -> None:
-    first = decide_next_step(at(RepartitionStep.RETRYING), TOLD, WANTED)
+    first = decide_next_step(at(RepartitionStep.RETRYING), REQUESTED, WANTED)
     assert (first.step, first.config_to_apply) == (RepartitionStep.RETRYING, "gpub-1-again")
-    second = decide_next_step(at(RepartitionStep.RETRYING), replace(TOLD, config="gpub-1-again"), WANTED)
+    second = decide_next_step(at(RepartitionStep.RETRYING), replace(REQUESTED, config="gpub-1-again"), WANTED)
     assert (second.step, second.config_to_apply) == (RepartitionStep.REPARTITIONING, "gpub-1")
 
 
 def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     assert (
-        decide_next_step(at(RepartitionStep.REPARTITIONING), replace(TOLD, state="failed"), WANTED).step
+        decide_next_step(at(RepartitionStep.REPARTITIONING), replace(REQUESTED, state="failed"), WANTED).step
         is RepartitionStep.QUARANTINED
     )
     for step in (RepartitionStep.REPARTITIONING, RepartitionStep.RETRYING):
-        verdict = decide_next_step(at(step), replace(TOLD, config="all-disabled"), WANTED)
+        verdict = decide_next_step(at(step), replace(REQUESTED, config="all-disabled"), WANTED)
         assert verdict.step is RepartitionStep.QUARANTINED
         assert "all-disabled" in verdict.why
     assert (

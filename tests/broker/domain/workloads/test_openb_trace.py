@@ -33,17 +33,17 @@ def test_a_request_gets_the_smallest_slice_that_serves_it(milli: int, name: str)
     assert (request.profile.name, request.count) == (name, 1)
 
 
-def test_several_gpus_are_a_gang_of_whole_gpus() -> None:
+def test_a_request_for_several_gpus_is_a_gang_of_whole_gpus() -> None:
     gang = map_trace_request(num_gpu=8, gpu_milli=1000, model=H100)
     assert (gang.profile, gang.count) == (H100.whole, 8)
 
 
 @pytest.mark.parametrize(("gpus", "milli"), [(0, 500), (1, 0), (1, 1001), (-1, 500)])
-def test_what_asks_for_no_gpu_is_refused(gpus: int, milli: int) -> None:
+def test_a_trace_request_without_a_gpu_is_refused(gpus: int, milli: int) -> None:
     with pytest.raises(ValueError, match="is not a request for GPUs"):
         map_trace_request(num_gpu=gpus, gpu_milli=milli, model=H100)
 
 
-def test_a_model_without_the_slice_is_refused() -> None:
+def test_a_trace_request_for_a_model_without_mig_slices_is_refused() -> None:
     with pytest.raises(ValueError, match="has no slice of 1 compute slices"):
         map_trace_request(num_gpu=1, gpu_milli=100, model=PRO_5000)

@@ -34,7 +34,7 @@ def test_an_invalid_image_is_reported_with_its_field(image: str) -> None:
     assert fault.field == "image"
 
 
-def test_an_own_image_must_be_named() -> None:
+def test_the_own_template_requires_an_image() -> None:
     (fault,) = faults_of(template="own", image="")
     assert (fault.field, fault.fix) == ("image", "Enter an image.")
 
@@ -54,7 +54,7 @@ def test_a_command_that_cannot_be_read_is_refused(command: str, words: str) -> N
     assert words in fault.text
 
 
-def test_a_line_of_shell_may_quote_as_it_likes() -> None:
+def test_a_batch_command_may_contain_any_shell_quoting() -> None:
     assert faults_of(template="batch", command="cat <<'E'\nit's\nE") == ()
 
 
@@ -81,7 +81,7 @@ def test_reserved_variables_cannot_be_set(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A\n", "Ä", "A" * 129])
-def test_a_variable_has_a_name(name: str) -> None:
+def test_an_invalid_variable_name_is_refused(name: str) -> None:
     (fault,) = faults_of(env=((name, "x"),))
     assert "not a valid variable name" in fault.text
 
@@ -97,12 +97,12 @@ def test_a_variable_has_a_name(name: str) -> None:
         (tuple((f"V{n}", "x" * 8000) for n in range(5)), "together"),
     ],
 )
-def test_variables_are_few_short_and_plain(env: tuple[tuple[str, str], ...], words: str) -> None:
+def test_too_many_long_or_invalid_variables_are_refused(env: tuple[tuple[str, str], ...], words: str) -> None:
     (fault,) = faults_of(env=env)
     assert words in fault.text
 
 
-def test_a_value_may_have_several_lines() -> None:
+def test_a_variable_value_may_have_several_lines() -> None:
     assert faults_of(env=(("CONFIG", "a: 1\n\tb: 2\n"),)) == ()
 
 
@@ -127,7 +127,7 @@ def test_only_public_ssh_keys_are_accepted(key: str, words: str) -> None:
     assert [fault.field for fault in faults_of(ssh_keys=(key,))] == ["ssh_keys"]
 
 
-def test_other_kinds_of_key_are_taken() -> None:
+def test_an_rsa_key_is_accepted() -> None:
     assert ssh_key_fault(f"ssh-rsa {RSA}") == ""
 
 
@@ -137,7 +137,7 @@ def test_an_ssh_workload_requires_a_public_key() -> None:
     assert find_workload_faults(Workload("jupyter")) == ()
 
 
-def test_a_box_has_at_most_twenty_keys() -> None:
+def test_a_workload_has_at_most_twenty_ssh_keys() -> None:
     (fault,) = faults_of(ssh_keys=(KEY,) * 21)
     assert "maximum is 20" in fault.text
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def simulated_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace sleeping by advancing the clock."""
     moment = [clock.monotonic()]
     monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
@@ -20,7 +20,7 @@ def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Let nobody sleep, and remember for how long they wanted to."""
+    """Record the requested sleeps instead of sleeping."""
     slept: list[float] = []
     monkeypatch.setattr(clock, "sleep", slept.append)
     return slept

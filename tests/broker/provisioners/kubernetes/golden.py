@@ -9,9 +9,9 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def expect(name: str, objects: list[dict[str, Any]]) -> None:
-    """Hold objects to the file of this name."""
+    """Compare objects with the golden file of this name."""
     path, text = FOLDER / f"{name}.json", json.dumps(objects, indent=1, sort_keys=True) + "\n"
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert text == path.read_text(), f"{path.name} differs; GOLDEN=write takes it over, then read the diff"
+    assert text == path.read_text(), f"{path.name} differs; GOLDEN=write accepts the change, then read the diff"

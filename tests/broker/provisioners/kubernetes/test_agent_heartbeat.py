@@ -1,4 +1,4 @@
-"""One write of the agent heartbeat proves reachability, identity and leadership."""
+"""The agent heartbeat: proof of reachability, identity and leadership."""
 
 from typing import Any
 
@@ -26,7 +26,9 @@ WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
 BEATEN = ScriptedAnswer(body={"metadata": {"name": "pulse-cls-1", "uid": "u", "resourceVersion": "9"}})
 
 
-def beating(wire: ScriptedServer, *, is_foreign: bool = False, versions: list[Any] | None = None) -> AgentHeartbeat:
+def create_heartbeat(
+    wire: ScriptedServer, *, is_foreign: bool = False, versions: list[Any] | None = None
+) -> AgentHeartbeat:
     def judge(api: KubernetesApi, answer: ClusterObjectHeader | None) -> bool:
         if versions is not None:
             versions.append(answer and answer.metadata.resource_version)
@@ -35,9 +37,9 @@ def beating(wire: ScriptedServer, *, is_foreign: bool = False, versions: list[An
     return AgentHeartbeat(wire.transport, heartbeat_ref("cls_1"), "ins_1", well=lambda: True, is_foreign=judge)
 
 
-def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> None:
+def test_a_heartbeat_is_one_patch_whose_response_is_checked(serve: StartServer) -> None:
     wire, wanted = serve(BEATEN), list[Any]()
-    made = beating(wire, versions=wanted)
+    made = create_heartbeat(wire, versions=wanted)
     made.send_heartbeat()
     (sent,) = wire.requests
     assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-cls-1")
@@ -45,9 +47,9 @@ def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> Non
     assert (made.beats, wanted) == (1, ["9"])
 
 
-def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartServer) -> None:
+def test_the_first_heartbeat_creates_its_config_map_after_the_identity_check(serve: StartServer) -> None:
     wire, wanted = serve(error_status(404, "not found"), BEATEN), list[Any]()
-    beating(wire, versions=wanted).send_heartbeat()
+    create_heartbeat(wire, versions=wanted).send_heartbeat()
     made = wire.requests[1]
     assert (made.method, made.path.split("?")[0], wanted) == ("POST", WHERE, [None, "9"])
     marks = made.body["metadata"]["labels"]
@@ -63,34 +65,36 @@ def test_a_heartbeat_without_an_installation_has_no_label(serve: StartServer) ->
     assert "gpubroker.dev/installation" not in wire.requests[1].body["metadata"]["labels"]
 
 
-def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: StartServer) -> None:
+def test_a_foreign_cluster_gets_no_config_map_and_no_counted_heartbeat(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"))
-    made = beating(wire, is_foreign=True)
+    made = create_heartbeat(wire, is_foreign=True)
     made.send_heartbeat()
     assert ([each.method for each in wire.requests], made.beats) == (["PATCH"], 0)
-    restored = beating(serve(BEATEN), is_foreign=True)
+    restored = create_heartbeat(serve(BEATEN), is_foreign=True)
     restored.send_heartbeat()
     assert restored.beats == 0
 
 
 def test_a_refused_request_is_no_heartbeat(serve: StartServer) -> None:
-    made = beating(serve(error_status(403, "forbidden")))
+    made = create_heartbeat(serve(error_status(403, "forbidden")))
     made.send_heartbeat()
     assert made.beats == 0
 
 
-def test_it_beats_every_few_seconds_while_all_is_watched(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_are_sent_periodically_while_the_watches_work(
+    serve: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wire, moment, left = serve(BEATEN), [100.0], iter([True] * 60 + [False])
     monkeypatch.setattr(agent_heartbeat.clock, "monotonic", lambda: moment[0])
     monkeypatch.setattr(agent_heartbeat.clock, "sleep", lambda seconds: moment.__setitem__(0, moment[0] + seconds))
-    made, well = beating(wire), iter([False, *[True] * 60])
+    made, well = create_heartbeat(wire), iter([False, *[True] * 60])
     made._well = lambda: next(well)
     monkeypatch.setattr(made, "send_heartbeat", lambda: setattr(made, "beats", made.beats + 1))
     made.follow(lambda: next(left))
     assert made.beats == 3  # of twelve seconds
 
 
-def test_a_beat_proves_what_was_when_it_was_sent() -> None:
+def test_the_heartbeat_age_is_measured_from_its_send_time() -> None:
     def sent(ago_s: float) -> ClusterObjectHeader:
         at = clock.milliseconds() - int(ago_s * 1000)
         return ClusterObjectHeader(metadata=FullObjectMeta(annotations={BEAT_ANNOTATION: str(at)}))

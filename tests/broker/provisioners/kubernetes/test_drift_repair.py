@@ -1,4 +1,4 @@
-"""Old objects in a cluster are repaired one at a time."""
+"""Repair of changed objects in a cluster, one at a time."""
 
 import pytest
 
@@ -21,7 +21,7 @@ PROJECT_OBJECTS = project_objects(PROJECT, PLUGIN, allowed_namespaces=("edge",))
 TOUCHED = error_status(409, "conflict", causes=[{"reason": "FieldManagerConflict"}])
 
 
-def there(marks: dict[str, str]) -> ScriptedAnswer:
+def existing_object(marks: dict[str, str]) -> ScriptedAnswer:
     owner = {"kind": "ConfigMap", "name": "anchor", "uid": "u-anchor"}
     return ScriptedAnswer(body={"metadata": {"name": "x", "uid": "u-x", "labels": marks, "ownerReferences": [owner]}})
 
@@ -44,7 +44,7 @@ def repair_requests(wire: ScriptedServer, *manifests: dict[str, object]) -> list
     ]
 
 
-def test_an_untouched_object_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
+def test_an_unchanged_object_needs_one_unforced_patch(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     assert repair_requests(wire, *PROJECT_OBJECTS, SERVICE) == [("PATCH", "", "")] * 8
     managers = [each.path.split("fieldManager=")[1].split("&")[0] for each in wire.requests]
@@ -57,22 +57,24 @@ def test_a_changed_project_object_is_repaired_by_force(serve: StartServer) -> No
 
 
 def test_a_changed_lease_object_is_repaired_if_it_is_ours(serve: StartServer) -> None:
-    wire = serve(TOUCHED, there(labels.lease_labels(LEASE)))
+    wire = serve(TOUCHED, existing_object(labels.lease_labels(LEASE)))
     assert repair_requests(wire, SERVICE)[-1] == ("PATCH", "force", "u-x")
 
 
-def test_a_foreign_object_or_one_that_cannot_change_is_left_alone(serve: StartServer) -> None:
-    for answers in ((TOUCHED, there({})), (error_status(422, "immutable"),), (error_status(403, "no"),)):
+def test_a_foreign_immutable_or_forbidden_object_is_not_overwritten(serve: StartServer) -> None:
+    for answers in ((TOUCHED, existing_object({})), (error_status(422, "immutable"),), (error_status(403, "no"),)):
         assert not any(forced for _, forced, _ in repair_requests(serve(*answers), SERVICE))
 
 
-def test_a_server_that_is_away_has_its_turn_in_the_next_round(serve: StartServer, quick_time: None) -> None:
+def test_repair_skips_an_object_whose_server_is_unreachable(serve: StartServer, simulated_clock: None) -> None:
     wire = serve()
     wire.host = "http://127.0.0.1:9"
     assert repair_requests(wire, SERVICE) == []
 
 
-def test_calls_keep_the_minimum_interval(serve: StartServer, quick_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repair_calls_keep_the_minimum_interval(
+    serve: StartServer, simulated_clock: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     repairer, began, at = DriftRepairer(wire.transport), clock.monotonic(), list[float]()
     once = repairer.repair_next

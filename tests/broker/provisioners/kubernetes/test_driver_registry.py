@@ -1,4 +1,4 @@
-"""The driver of a cluster, and valid settings for it."""
+"""Slice drivers of clusters and their options."""
 
 import pytest
 from django.core.management.base import CommandError
@@ -20,7 +20,7 @@ from tests.broker.domain.fleet import MODELS
 @pytest.mark.parametrize(
     ("text", "meant"), [("extended=yes", True), (" extended = TRUE", True), ("extended=off", False)]
 )
-def test_an_option_is_read_as_people_write_it(text: str, meant: bool) -> None:
+def test_boolean_driver_options_accept_common_spellings(text: str, meant: bool) -> None:
     options = parse_driver_options("dra", [text])
     driver = create_driver("dra", options, MODELS)
     assert isinstance(driver, DraDriver)
@@ -37,25 +37,25 @@ def test_an_option_is_read_as_people_write_it(text: str, meant: bool) -> None:
         ("hami", "=", "has no option ''"),
     ],
 )
-def test_an_option_that_a_driver_does_not_have_is_refused_in_words(driver: str, text: str, words: str) -> None:
+def test_an_unknown_or_invalid_driver_option_is_refused_with_a_message(driver: str, text: str, words: str) -> None:
     with pytest.raises(UnknownOption, match=words):
         parse_driver_options(driver, [text])
 
 
-def test_what_is_kept_of_a_cluster_is_checked_as_well() -> None:
+def test_create_driver_refuses_invalid_stored_options_and_unknown_drivers() -> None:
     with pytest.raises(UnknownOption, match="yes or no, not 'no'"):
         create_driver("dra", {"extended": "no"}, MODELS)
     with pytest.raises(ValueError, match="known are: device_plugin, dra, hami"):
         create_driver("abacus", {}, MODELS)
 
 
-def test_every_choice_is_one_that_its_driver_takes() -> None:
+def test_every_driver_accepts_its_listed_options() -> None:
     for name, choices in DRIVER_OPTIONS.items():
         for value in (True, False):
             create_driver(name, dict.fromkeys(choices, value), MODELS)
 
 
-def test_no_driver_sells_uncut_gpus_as_what_it_cannot_ask_for() -> None:
+def test_each_driver_lists_the_isolations_it_creates_on_unpartitioned_gpus() -> None:
     assert {name: dynamic_isolations(name) for name in DRIVERS} == {
         "device_plugin": frozenset(),
         "dra": {Isolation.DEVICE, Isolation.HARDWARE},
@@ -64,7 +64,7 @@ def test_no_driver_sells_uncut_gpus_as_what_it_cannot_ask_for() -> None:
     assert dynamic_isolations("") == frozenset(Isolation)
 
 
-def test_the_commands_take_options_and_say_what_there_is_instead() -> None:
+def test_the_option_argument_is_parsed_and_its_errors_list_valid_options() -> None:
     chosen, driver = read_driver({"driver": "dra", "option": ["extended=yes"]})
     assert (chosen, driver.name) == ({"extended": True}, "dra")
     assert read_driver({"driver": "device_plugin", "option": None})[0] == {}

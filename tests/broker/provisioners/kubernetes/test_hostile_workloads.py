@@ -1,4 +1,4 @@
-"""100,000 hostile workloads from one seed break no isolation."""
+"""Isolation of 100,000 hostile workloads from one seed."""
 
 import random
 import re
@@ -69,7 +69,7 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
 class Attacker:
-    """Mixes hostile values with noise and harmless ones."""
+    """A generator of workloads with hostile, random and harmless values."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -125,7 +125,7 @@ class Attacker:
 
 
 class Names:
-    """Whose every name and every namespace is, of all that was ever rendered."""
+    """Owners of all names and namespaces rendered so far."""
 
     def __init__(self) -> None:
         self.owners: dict[tuple[str, ...], str] = {}
@@ -145,7 +145,7 @@ class Names:
 
 
 def breaches(objects: list[dict[str, Any]], lease: LeaseSpec = LEASE) -> list[str]:
-    """Name every wall that these objects of one lease would break."""
+    """List the isolation rules that these objects of one lease break."""
     found, ours = [], labels.lease_labels(lease)
     for each in objects:
         meta = each["metadata"]

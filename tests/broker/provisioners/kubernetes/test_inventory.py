@@ -1,4 +1,4 @@
-"""Inventory from real node labels and resource slices."""
+"""GPU inventory from node labels, resource slices and HAMi annotations."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def read(labels: dict[str, str], allocatable: dict[str, str] | None = None) -> D
         ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 97887, "RTX PRO 6000 Blackwell (96GB)"),
     ],
 )
-def test_products_are_read_whatever_they_are_called_today(product: str, memory: int, model: str) -> None:
+def test_gpu_product_labels_map_to_gpu_models(product: str, memory: int, model: str) -> None:
     found = gfd.read_gpu_labels(node(gpu(product, 1, memory)).metadata.labels)
     assert found is not None
     assert (known := gfd.model_of_labels(found, MODELS)) is not None
@@ -74,14 +74,14 @@ def test_products_are_read_whatever_they_are_called_today(product: str, memory: 
 
 
 @pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-L40S", "NVIDIA-A10", "NVIDIA-A100-SXM4-20GB"])
-def test_a_product_of_an_unknown_model_is_a_problem(product: str) -> None:
+def test_an_unknown_gpu_product_is_reported_as_a_problem(product: str) -> None:
     found = read(gpu(product, 2, 15360))
     assert found.gpus == ()
     assert "unknown" in found.problems[0]
 
 
 @pytest.mark.parametrize(("product", "known"), [("NVIDIA-A30-MIG-1g.6gb", True), ("NVIDIA-H100-MIG-1g.10gb", False)])
-def test_without_a_figure_for_memory_a_family_of_one_is_enough(product: str, known: bool) -> None:
+def test_a_mig_product_is_identified_only_if_its_family_has_one_model(product: str, known: bool) -> None:
     found = gfd.read_gpu_labels(node(gpu(product, 4, 5952)).metadata.labels)
     assert found is not None
     assert (gfd.model_of_labels(found, MODELS) is not None) is known
@@ -91,14 +91,14 @@ def test_a_node_without_gpus_is_not_inventory() -> None:
     assert PLUGIN.inventory([node({})], []) == []
 
 
-def test_whole_gpus_are_counted_as_the_device_plugin_does() -> None:
+def test_whole_gpus_are_counted_by_the_allocatable_resource() -> None:
     found = read(gpu("NVIDIA-H100-80GB-HBM3", 8, 81559), {"nvidia.com/gpu": "7"})
     assert [(gpu.index, gpu.isolation, gpu.cuts) for gpu in found.gpus] == [
         (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "whole-gpu"),)) for index in range(7)
     ]
 
 
-def test_slices_of_a_mixed_node_stand_on_its_gpus_as_they_may() -> None:
+def test_mixed_mig_slices_are_spread_legally_over_the_gpus_of_a_node() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 4, 81920, mig_strategy="mixed")
     slices = {"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-3g.40gb": "2"}
     found = read(labels, {**slices, "nvidia.com/mig-7g.80gb": "0"})
@@ -108,7 +108,7 @@ def test_slices_of_a_mixed_node_stand_on_its_gpus_as_they_may() -> None:
     assert names == [["1g.10gb", "1g.10gb", "3g.40gb"]] * 2
 
 
-def test_every_cut_that_is_found_is_legal() -> None:
+def test_spread_slices_returns_only_legal_layouts() -> None:
     for counts, gpus in (({"1g.10gb": 7}, 1), ({"4g.40gb": 1, "3g.40gb": 2, "1g.20gb": 2}, 2)):
         found = spread_slices(H100, counts, gpus)
         assert found is not None
@@ -120,14 +120,14 @@ def test_every_cut_that_is_found_is_legal() -> None:
         assert sum(len(gpu) for gpu in found) == sum(counts.values())
 
 
-def test_slices_with_media_engines_are_known_by_the_resource_they_have() -> None:
+def test_media_engine_slices_are_recognised_by_their_resource_name() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
     found = read(labels, {"nvidia.com/mig-1g.10gb.me": "1", "nvidia.com/mig-1g.10gb": "6"})
     assert sorted(cut.profile for cut in found.gpus[0].cuts) == ["1g.10gb"] * 6 + ["1g.10gb+me"]
     assert gfd.mig_resource_name("1g.10gb+me") == "nvidia.com/mig-1g.10gb.me"
 
 
-def test_slices_that_no_cut_can_give_are_a_problem_not_a_guess() -> None:
+def test_impossible_slice_counts_are_reported_as_a_problem() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
     found = read(labels, {"nvidia.com/mig-3g.40gb": "3"})
     assert found.gpus == ()
@@ -139,7 +139,7 @@ def test_a_profile_of_another_model_is_a_problem() -> None:
     assert "no profile 1g.5gb" in read(labels, {"nvidia.com/mig-1g.5gb": "7"}).problems[0]
 
 
-def test_where_mig_is_single_the_product_tells_the_profile() -> None:
+def test_the_product_label_gives_the_profile_for_the_single_mig_strategy() -> None:
     labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 14, 4864, mig_strategy="single")
     found = read(labels, {"nvidia.com/gpu": "14"})
     assert [len(gpu.cuts) for gpu in found.gpus] == [7, 7]
@@ -150,18 +150,18 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
 @pytest.mark.parametrize(
     ("strategy", "asks"), [("mixed", ""), ("single", "nvidia.com/gpu"), ("none", "nvidia.com/gpu")]
 )
-def test_a_node_that_would_call_its_slices_gpus_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
+def test_mig_strategies_single_and_none_store_nvidia_com_gpu_as_resource_name(strategy: str, asks: str) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, mig_strategy=strategy)
     assert [gpu.resource_name for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == [asks] * 2
 
 
-def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
+def test_a_single_strategy_profile_unknown_to_the_model_is_a_problem() -> None:
     labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.99gb", 14, 4864)
     assert "no profile 1g.99gb" in read(labels, {"nvidia.com/gpu": "14"}).problems[0]
 
 
 @pytest.mark.parametrize(("strategy", "isolation"), [("time-slicing", Isolation.NONE), ("mps", Isolation.SOFT)])
-def test_replicas_are_shares_of_their_gpu(strategy: str, isolation: Isolation) -> None:
+def test_gpu_replicas_become_shares_of_their_gpu(strategy: str, isolation: Isolation) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="4")
     found = read({**labels, "gpu.sharing-strategy": strategy}, {"nvidia.com/gpu.shared": "8"})
     assert [gpu.isolation for gpu in found.gpus] == [isolation] * 2
@@ -176,7 +176,7 @@ def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda reported: str(reported)
 )
-def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts: list[int]) -> None:
+def test_shares_never_exceed_the_allocatable_replicas(given: int, cuts: list[int]) -> None:
     found = read(shared(), {"nvidia.com/gpu.shared": str(given)})
     assert [len(gpu.cuts) for gpu in found.gpus] == cuts
     assert found.problems == ()
@@ -189,7 +189,7 @@ def test_time_sliced_replicas_named_gpu_are_shares() -> None:
     ] * 2
 
 
-def test_gpus_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
+def test_whole_gpus_on_a_node_with_shared_gpus_are_not_sold() -> None:
     found = read(shared(), {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"})
     assert [(len(gpu.cuts), gpu.resource_name) for gpu in found.gpus] == [(4, "")]
 
@@ -197,7 +197,7 @@ def test_gpus_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -
 MIXED = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
 SINGLE = gpu("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 7, 9728, mig_strategy="single")
 WHOLE = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559)
-IN_DOUBT = {
+POSSIBLY_SHARED = {
     "slices have replicas under their own name": (
         {**MIXED, "mig-1g.10gb.count": "3", "mig-1g.10gb.replicas": "2"},
         {"nvidia.com/mig-1g.10gb": "6"},
@@ -208,49 +208,49 @@ IN_DOUBT = {
         {"nvidia.com/mig-1g.10gb.shared": "6"},
         "1g.10gb have replicas",
     ),
-    "slices are called shared": (
+    "slices have a shared product name": (
         {**MIXED, "mig-1g.10gb.me.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb.me-SHARED"},
         {"nvidia.com/mig-1g.10gb": "6", "nvidia.com/mig-1g.10gb.me": "1"},
         "1g.10gb+me have replicas",
     ),
-    "slices are shared in some way": (
+    "slices have a sharing strategy": (
         {**MIXED, "mig-2g.20gb.sharing-strategy": "mps"},
         {"nvidia.com/mig-2g.20gb": "3"},
         "2g.20gb have replicas",
     ),
-    "slices that are called GPUs have replicas": (
+    "slices named nvidia.com/gpu have replicas": (
         {**SINGLE, "gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"},
         {"nvidia.com/gpu": "14"},
         "1g.10gb have replicas",
     ),
-    "more slices than there are": (
+    "more slices than labelled": (
         {**MIXED, "mig-1g.10gb.count": "3"},
         {"nvidia.com/mig-1g.10gb": "6"},
         "more 1g.10gb than 3",
     ),
-    "more slices that are called GPUs than there are": (
+    "more slices named nvidia.com/gpu than labelled": (
         SINGLE,
         {"nvidia.com/gpu": "14"},
         "more GPUs than 7",
     ),
-    "more GPUs than there are": (WHOLE, {"nvidia.com/gpu": "8"}, "more GPUs than 2"),
-    "more replicas than there are": (shared(), {"nvidia.com/gpu.shared": "16"}, "more replicas than 8"),
-    "replicas that no label knows": (
+    "more GPUs than labelled": (WHOLE, {"nvidia.com/gpu": "8"}, "more GPUs than 2"),
+    "more replicas than labelled": (shared(), {"nvidia.com/gpu.shared": "16"}, "more replicas than 8"),
+    "replicas without labels": (
         WHOLE,
         {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "8"},
         "more replicas than 0",
     ),
-    "replicas without a way": (
+    "replicas without a sharing strategy": (
         {**WHOLE, "gpu.replicas": "4"},
         {"nvidia.com/gpu": "8"},
         "without the number of shares",
     ),
-    "a way without replicas": (
+    "a sharing strategy without replicas": (
         {**WHOLE, "gpu.sharing-strategy": "mps"},
         {"nvidia.com/gpu": "2"},
         "without the number of shares",
     ),
-    "a product that is called shared": (
+    "a shared product name": (
         gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559),
         {"nvidia.com/gpu": "2"},
         "without the number of shares",
@@ -258,21 +258,21 @@ IN_DOUBT = {
 }
 
 
-@pytest.mark.parametrize("case", IN_DOUBT)
+@pytest.mark.parametrize("case", POSSIBLY_SHARED)
 def test_a_gpu_or_slice_that_may_be_shared_is_not_sold_as_isolated(case: str) -> None:
-    labels, given, why = IN_DOUBT[case]
+    labels, given, why = POSSIBLY_SHARED[case]
     found = read(labels, given)
     assert found.gpus == ()
     assert why in found.problems[0]
 
 
-def test_a_slice_that_nobody_shares_is_sold_whatever_its_labels_say_beside() -> None:
+def test_slices_with_one_replica_and_sharing_strategy_none_are_sold() -> None:
     labels = {**MIXED, "mig-1g.10gb.count": "7", "mig-1g.10gb.replicas": "1"}
     found = read({**labels, "mig-1g.10gb.sharing-strategy": "none"}, {"nvidia.com/mig-1g.10gb": "7"})
     assert [len(gpu.cuts) for gpu in found.gpus] == [7]
 
 
-def test_replicas_that_divide_no_gpu_we_sell_are_a_problem() -> None:
+def test_a_replica_count_without_a_matching_share_profile_is_a_problem() -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="10")
     found = read({**labels, "gpu.sharing-strategy": "time-slicing"})
     assert "10 replicas" in found.problems[0]
@@ -288,7 +288,7 @@ def device(name: str, memory: str, **attributes: str) -> dict[str, Any]:
     return {"name": name, "attributes": values, "capacity": {"memory": {"value": memory}}}
 
 
-def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
+def test_gpus_published_by_dra_are_identified_by_uuid() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     other = device("gpu-1", "80Gi", type="gpu", uuid="GPU-b", productName="NVIDIA A100-SXM4-80GB")
     part = device("gpu-1-mig-19-4-1", "10Gi", type="mig", parentUUID="GPU-b", profile="1g.10gb")
@@ -315,14 +315,14 @@ GPU_A = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA
 def published_starts(
     *parts: dict[str, Any], extended: bool = False, classes: set[str] | None = None
 ) -> dict[str, list[int]] | None:
-    """Return what is kept of an H100 that publishes these."""
+    """Return the stored placements of an H100 that publishes these."""
     (found,) = DraDriver(MODELS, extended).inventory([node({})], [published(GPU_A, *parts)], classes)
     (gpu,) = found.gpus
     assert not gpu.cuts
     return gpu.published.starts() if gpu.published else None
 
 
-def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
+def test_a_gpu_is_sold_only_as_the_profiles_and_placements_it_publishes() -> None:
     parts = [
         part("GPU-a", "1g.10gb", 0),
         part("GPU-a", "1g.10gb", 6, domain="gpu.nvidia.com/"),
@@ -332,7 +332,7 @@ def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
         part("GPU-b", "7g.80gb", *range(8)),
     ]
     assert published_starts(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
-    # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
+    # A slice without units cannot be requested by placement; a scheduler that picks takes any.
     placeless = part("GPU-a", "2g.20gb")
     assert published_starts(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
     assert published_starts(*parts[:1], placeless, extended=True) == {
@@ -342,7 +342,7 @@ def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
     }
 
 
-def everything() -> list[dict[str, Any]]:
+def all_profiles() -> list[dict[str, Any]]:
     return [
         part("GPU-a", each.name, *range(place.start, place.end))
         for each in H100.sold_as(Isolation.HARDWARE)
@@ -350,17 +350,17 @@ def everything() -> list[dict[str, Any]]:
     ]
 
 
-def test_a_gpu_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
-    assert published_starts(*everything()) is None
-    lacks = everything()[-1]["attributes"]["profile"]["string"]
-    assert lacks not in (published_starts(*everything()[:-1]) or {lacks: []})
+def test_a_gpu_that_publishes_every_profile_of_its_model_stores_no_restriction() -> None:
+    assert published_starts(*all_profiles()) is None
+    lacks = all_profiles()[-1]["attributes"]["profile"]["string"]
+    assert lacks not in (published_starts(*all_profiles()[:-1]) or {lacks: []})
 
 
-def test_what_has_no_device_class_cannot_be_asked_for() -> None:
+def test_profiles_without_a_device_class_are_not_sold() -> None:
     classes = {"gpu.nvidia.com", device_class_of("1g.10gb")}
-    assert published_starts(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
-    assert published_starts(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
-    assert published_starts(*everything(), classes=set()) == {}
+    assert published_starts(*all_profiles(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
+    assert published_starts(*all_profiles(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
+    assert published_starts(*all_profiles(), classes=set()) == {}
     (found,) = DraDriver(MODELS).inventory([node({})], [published(GPU_A)], set())
     assert found.gpus == ()
     assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
@@ -378,11 +378,11 @@ def test_profiles_that_a_gpu_does_not_publish_are_listed_for_its_node() -> None:
     assert unpublished_profiles([*slices, published(parts[0])], MODELS) == {}
 
 
-def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:
+def test_a_node_without_resource_slices_is_not_inventory() -> None:
     assert DraDriver(MODELS).inventory([node({})], []) == []
 
 
-def test_gpus_that_hami_registers_are_known_by_their_uuid() -> None:
+def test_gpus_registered_by_hami_are_identified_by_uuid() -> None:
     registered = {
         "id": "GPU-a",
         "count": 10,
@@ -404,12 +404,12 @@ def test_an_invalid_hami_annotation_registers_no_gpu(text: str) -> None:
     assert "registered no GPU" in found.problems[0]
 
 
-def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
+def test_every_gpu_model_is_found_by_its_name() -> None:
     for model in MODELS:
         assert model_named(MODELS, model.name) is model
 
 
-def test_gpus_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
+def test_the_gpu_clique_label_is_the_nvlink_fabric_of_a_node() -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, gpu_clique="6f3c.1")
     assert [gpu.fabric for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == ["6f3c.1"] * 2
     assert [gpu.fabric for gpu in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).gpus] == [""]
@@ -417,7 +417,7 @@ def test_gpus_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
 
 @pytest.mark.parametrize(("extended", "numa"), [(False, "pci0000:15"), (True, "")])
 def test_the_pcie_root_is_reported_when_the_claim_names_the_gpu(extended: bool, numa: str) -> None:
-    """A scheduler that picks the GPU itself knows nothing of who asked for which."""
+    """A scheduler that picks the GPU itself does not know which GPU was sold."""
     attributes = {
         "type": {"string": "gpu"},
         "uuid": {"string": "GPU-a"},
@@ -430,7 +430,7 @@ def test_the_pcie_root_is_reported_when_the_claim_names_the_gpu(extended: bool, 
 
 
 @pytest.mark.parametrize(("reported", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
-def test_hami_tells_below_which_processor_a_gpu_is(reported: dict[str, int], numa: str) -> None:
+def test_hami_reports_the_numa_node_of_a_gpu(reported: dict[str, int], numa: str) -> None:
     registered = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **reported}
     labelled = node(
         gpu("NVIDIA-H100-80GB-HBM3", 1, 81559),

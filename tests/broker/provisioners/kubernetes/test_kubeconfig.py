@@ -1,4 +1,4 @@
-"""Which kubeconfigs are accepted, and the messages of refusals."""
+"""Accepted kubeconfigs, and the messages of refusals."""
 
 import base64
 import json
@@ -49,18 +49,18 @@ def config(**changes: Any) -> dict[str, Any]:
     return {**whole, **changes}
 
 
-def test_only_the_context_in_use_is_kept() -> None:
+def test_only_the_current_context_of_a_kubeconfig_is_kept() -> None:
     kept = parse_kubeconfig(yaml.safe_dump(config()))
     assert server_address(kept) == "https://prod.example"
     assert "lab" not in str(kept)
     assert parse_kubeconfig(yaml.safe_dump(kept)) == kept
 
 
-def test_another_context_can_be_named() -> None:
+def test_a_kubeconfig_context_can_be_selected_by_name() -> None:
     assert server_address(parse_kubeconfig(yaml.safe_dump(config()), context="lab")) == "https://lab.example"
 
 
-def test_files_beside_it_are_read_in(tmp_path: Path) -> None:
+def test_files_next_to_the_kubeconfig_are_embedded(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(AUTHORITY.certificate)
     (tmp_path / "key.pem").write_bytes(PAIR.key)
     user = {"client-certificate-data": b64(PAIR.certificate), "client-key": "key.pem"}
@@ -79,13 +79,13 @@ def test_files_beside_it_are_read_in(tmp_path: Path) -> None:
         parse_kubeconfig(yaml.safe_dump(of_user(**{"client-key": "a\0b"})), beside=tmp_path)
 
 
-def test_what_is_inside_wins_over_the_file() -> None:
+def test_embedded_data_takes_precedence_over_a_file() -> None:
     inside = {"certificate-authority-data": b64(AUTHORITY.certificate)}
     kept = parse_kubeconfig(yaml.safe_dump(of_cluster(**{"certificate-authority": "ca"}, **inside)))
     assert kept["clusters"][0]["cluster"] == {"server": "https://prod.example", **inside}
 
 
-def test_dates_stay_text_and_all_of_it_can_be_kept_as_json() -> None:
+def test_a_parsed_kubeconfig_is_json_serializable_and_keeps_dates_as_text() -> None:
     program = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1", "args": ["", "-v"]}
     whole = of_user(exec={**program, "env": [{"name": "A", "value": ""}]}, expires="@")
     kept = parse_kubeconfig(yaml.safe_dump(whole).replace("'@'", "2026-01-01"))
@@ -93,7 +93,7 @@ def test_dates_stay_text_and_all_of_it_can_be_kept_as_json() -> None:
     assert kept["users"][0]["user"]["expires"] == "2026-01-01"
 
 
-def test_a_token_is_kept_without_the_line_end_that_was_copied_with_it() -> None:
+def test_a_trailing_line_break_is_removed_from_a_token() -> None:
     kept = parse_kubeconfig(yaml.safe_dump(of_user(token="abc\n", exec=None, username="")))
     assert kept["users"][0]["user"] == {"token": "abc"}
 
@@ -103,7 +103,7 @@ def test_token_files_and_passwords_are_accepted() -> None:
         assert parse_kubeconfig(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
 
 
-def test_a_token_whose_end_no_calendar_has_says_nothing_of_it() -> None:
+def test_a_token_with_an_out_of_range_expiry_has_no_expiry_date() -> None:
     claims = base64.urlsafe_b64encode(b'{"exp":99999999999999999}').decode().rstrip("=")
     assert read_credential(parse_kubeconfig(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).expires_at is None
 

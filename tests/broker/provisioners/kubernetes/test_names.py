@@ -17,7 +17,7 @@ generations = st.integers(1, 10**9)
 
 
 @given(tails, slugs)
-def test_a_namespace_is_a_legal_name_that_keeps_the_whole_id(tail: str, slug: str) -> None:
+def test_a_namespace_name_is_valid_and_ends_with_the_project_id(tail: str, slug: str) -> None:
     name = names.namespace_name(f"prj_{tail}", slug)
     assert LABEL.fullmatch(name)
     assert len(name) <= 63
@@ -31,7 +31,7 @@ def test_two_projects_never_share_a_namespace(one: str, other: str, slug: str, a
 
 
 @given(tails, generations, st.integers(0, 511), st.integers(1, 512))
-def test_everything_of_a_lease_has_a_legal_name(tail: str, generation: int, rank: int, ranks: int) -> None:
+def test_all_object_names_of_a_lease_are_valid(tail: str, generation: int, rank: int, ranks: int) -> None:
     lease = f"lse_{tail}"
     on_node = names.controller_name(lease, generation, rank, ranks)
     every = [
@@ -73,12 +73,12 @@ def test_names_of_different_kinds_never_collide() -> None:
 
 
 @given(st.text(CROCKFORD + "-", min_size=1, max_size=90), st.text(CROCKFORD + "-", min_size=1, max_size=90))
-def test_names_that_are_cut_stay_apart(one: str, other: str) -> None:
+def test_shortened_names_stay_unique(one: str, other: str) -> None:
     plain = "--" in one + other  # the names that we make have no two dashes
     assert plain or (names.shorten_name(one, 52) == names.shorten_name(other, 52)) == (one == other)
 
 
-def test_a_long_name_is_cut_and_closed_with_a_hash_of_all_of_it() -> None:
+def test_a_shortened_name_has_the_maximum_length_and_a_hash() -> None:
     assert names.shorten_name("a" * 60, 52) != names.shorten_name("a" * 61, 52)
     assert len(names.shorten_name("a" * 60, 52)) == 52
 

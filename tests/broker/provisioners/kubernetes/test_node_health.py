@@ -1,4 +1,4 @@
-"""The last sign of a silent node comes from its node lease."""
+"""The last sign of life of a lost node."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,8 +10,8 @@ from broker.provisioners.base import ObservedState
 from broker.provisioners.kubernetes.client.objects import ClusterNode
 from broker.provisioners.kubernetes.observe.node_health import find_lost_node
 
-TOLD = datetime(2026, 7, 1, 12, tzinfo=UTC)  # its last whole status, sent every few minutes
-RENEWED, NOTICED = TOLD + timedelta(seconds=200), TOLD + timedelta(seconds=240)
+REPORTED = datetime(2026, 7, 1, 12, tzinfo=UTC)  # its last whole status, sent every few minutes
+RENEWED, NOTICED = REPORTED + timedelta(seconds=200), REPORTED + timedelta(seconds=240)
 
 
 def node(ready: str, **moments: Any) -> dict[str, ClusterNode]:
@@ -23,12 +23,12 @@ def node(ready: str, **moments: Any) -> dict[str, ClusterNode]:
 @pytest.mark.parametrize(
     ("renewed", "moments", "last"),
     [
-        (RENEWED, {"lastHeartbeatTime": TOLD, "lastTransitionTime": NOTICED}, RENEWED),
-        (None, {"lastHeartbeatTime": TOLD, "lastTransitionTime": NOTICED}, TOLD),
+        (RENEWED, {"lastHeartbeatTime": REPORTED, "lastTransitionTime": NOTICED}, RENEWED),
+        (None, {"lastHeartbeatTime": REPORTED, "lastTransitionTime": NOTICED}, REPORTED),
         (None, {"lastTransitionTime": NOTICED}, NOTICED),
     ],
 )
-def test_a_silent_node_was_heard_last_when_its_lease_was_renewed(
+def test_an_unreachable_node_is_last_seen_at_its_lease_renewal_or_else_its_condition(
     renewed: datetime | None, moments: dict[str, datetime], last: datetime
 ) -> None:
     seen = find_lost_node(["n1"], node("Unknown", **moments), {"n1": renewed} if renewed else {})
@@ -37,7 +37,7 @@ def test_a_silent_node_was_heard_last_when_its_lease_was_renewed(
     assert (seen.last_seen, seen.proven_until) == (last, last)
 
 
-def test_a_node_that_is_gone_was_heard_last_when_its_lease_was_renewed() -> None:
+def test_a_removed_node_is_last_seen_at_its_lease_renewal() -> None:
     seen = find_lost_node(["n1"], {}, {"n1": RENEWED})
     assert seen
     assert (seen.seen, seen.text) == (ObservedState.LOST, "node n1 is no longer in the cluster")
@@ -46,4 +46,4 @@ def test_a_node_that_is_gone_was_heard_last_when_its_lease_was_renewed() -> None
 
 @pytest.mark.parametrize("ready", ["True", "False"])
 def test_a_node_that_reports_its_readiness_is_not_lost(ready: str) -> None:
-    assert find_lost_node(["n1"], node(ready, lastHeartbeatTime=TOLD), {"n1": RENEWED}) is None
+    assert find_lost_node(["n1"], node(ready, lastHeartbeatTime=REPORTED), {"n1": RENEWED}) is None

@@ -1,4 +1,4 @@
-"""A fresh agent cache saves requests, except to confirm absence."""
+"""Observations from the agent's cache, and the reads that confirm them."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +38,7 @@ NOTHING = ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": []
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def order(generation: int = 1) -> ProvisionSpec:
+def provision_spec(generation: int = 1) -> ProvisionSpec:
     lease = "lse_" + "0" * 26
     place = ProvisionSlice("nod", "gpu", "whole-gpu", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
     return ProvisionSpec(
@@ -73,7 +73,7 @@ class Scene:
         self.memory = ObservationCache(cluster.pk, "ins_1")
         way = ClusterConnection(wire.transport, DevicePluginDriver(MODELS), "ins_1", memory=self.memory)
         self.provisioner = KubernetesProvisioner(cluster.pk, way)
-        self.space = names.namespace_name(order().project_id)
+        self.space = names.namespace_name(provision_spec().project_id)
 
     def row(self, kind: str, name: str, body: dict[str, Any], *, space: str = "", mine: str = "") -> None:
         ClusterObject.objects.update_or_create(
@@ -94,7 +94,7 @@ class Scene:
         self.row("Node", "n01", {"metadata": {"name": "n01"}, "status": status})
 
     def anchor(self, paid_until: str = "2026-11-21T10:00:00Z", **meta: Any) -> None:
-        spec = lease_spec(order(), "ins_1")
+        spec = lease_spec(provision_spec(), "ins_1")
         marks = {
             "app.kubernetes.io/managed-by": "gpubroker",
             "gpubroker.dev/tenant": spec.project.tenant_id,
@@ -103,14 +103,14 @@ class Scene:
             "gpubroker.dev/lease": spec.lease_id,
             "gpubroker.dev/generation": "1",
         }
-        made = {"name": order().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
+        made = {"name": provision_spec().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
         paid = {"annotations": {"gpubroker.dev/paid-until": paid_until}}
         body = {"metadata": {**made, "labels": marks, **paid, **meta}}
-        self.row("ConfigMap", order().name, body, space=self.space, mine=order().name)
+        self.row("ConfigMap", provision_spec().name, body, space=self.space, mine=provision_spec().name)
 
     def pod(self, status: dict[str, Any], **meta: Any) -> None:
         body = a_pod(status, namespace=self.space, **meta)
-        self.row("Pod", "p", body, space=self.space, mine=order().name)
+        self.row("Pod", "p", body, space=self.space, mine=provision_spec().name)
 
     def runs(self) -> None:
         self.beats()
@@ -123,11 +123,11 @@ class Scene:
         return [wanted.method for wanted in self.wire.requests]
 
 
-def test_a_pod_that_the_agent_sees_running_needs_no_request(cluster: Cluster, serve: StartServer) -> None:
+def test_a_running_pod_in_a_fresh_cache_needs_no_request(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve())
     scene.runs()
     for look in (scene.provisioner.ensure, scene.provisioner.observe):
-        seen = look(order(), now=NOW + timedelta(seconds=10))
+        seen = look(provision_spec(), now=NOW + timedelta(seconds=10))
         assert (seen.seen, seen.last_seen) == (
             ObservedState.READY,
             NOW,
@@ -142,44 +142,46 @@ def test_a_stalled_pod_watch_proves_nothing_after_its_last_event(
     scene, heard = Scene(cluster, serve()), NOW - timedelta(seconds=quiet_s)
     scene.runs()
     ClusterWatch.objects.create(cluster=cluster, kind="Pod", version=5, synced_at=heard, last_event_at=heard)
-    seen = scene.provisioner.observe(order(), now=NOW + timedelta(seconds=3))
+    seen = scene.provisioner.observe(provision_spec(), now=NOW + timedelta(seconds=3))
     assert (seen.seen, seen.last_seen) == (ObservedState.READY, NOW - timedelta(seconds=proven_s))
 
 
 def test_a_doubted_lease_is_read_from_the_cluster_despite_the_cache(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
-    seen = scene.provisioner.observe(replace(order(), doubted=True), now=NOW)
+    seen = scene.provisioner.observe(replace(provision_spec(), doubted=True), now=NOW)
     assert seen.seen is ObservedState.GONE
     assert scene.verbs[0] == "GET"
 
 
-def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: StartServer) -> None:
+def test_creating_a_lease_sends_no_get_requests(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(MADE))
     scene.beats()
     scene.node()
-    first = scene.provisioner.ensure(order(), now=NOW)
+    first = scene.provisioner.ensure(provision_spec(), now=NOW)
     assert (first.seen, first.again_in_s) == (ObservedState.PENDING, 10)
     assert set(scene.verbs) <= {"POST", "PATCH"}
     first_calls = len(scene.verbs)
     scene.wire.requests.clear()
-    scene.provisioner.ensure(order(2), now=NOW)
+    scene.provisioner.ensure(provision_spec(2), now=NOW)
     assert set(scene.verbs) == {"POST"}
     assert len(scene.verbs) < first_calls  # the project's objects exist
     scene.wire.requests.clear()
     scene.anchor()
-    assert scene.provisioner.ensure(order(), now=NOW).seen is ObservedState.PENDING
+    assert scene.provisioner.ensure(provision_spec(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == []
 
 
-@pytest.mark.parametrize("stale", ["agent heartbeat not written", "old pulse", "no node", "silent node", "anchor ends"])
+@pytest.mark.parametrize(
+    "stale", ["agent heartbeat not written", "old heartbeat", "no node", "silent node", "terminating anchor"]
+)
 def test_stale_cache_data_is_read_from_the_cluster(cluster: Cluster, serve: StartServer, stale: str) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     match stale:
         case "agent heartbeat not written":
             ClusterObject.objects.filter(name=heartbeat_ref(cluster.pk).name).delete()
-        case "old pulse":
+        case "old heartbeat":
             scene.beats(ago=timedelta(seconds=21))
         case "no node":
             ClusterObject.objects.filter(kind="Node").delete()
@@ -187,7 +189,7 @@ def test_stale_cache_data_is_read_from_the_cluster(cluster: Cluster, serve: Star
             scene.node("Unknown")
         case _:
             scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
-    assert scene.provisioner.observe(order(), now=NOW).seen is ObservedState.GONE
+    assert scene.provisioner.observe(provision_spec(), now=NOW).seen is ObservedState.GONE
     assert scene.verbs == ["GET", "GET"]
 
 
@@ -195,7 +197,7 @@ def test_a_possible_end_is_confirmed_by_a_cluster_read(cluster: Cluster, serve: 
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     scene.pod({"phase": "Failed"})
-    assert scene.provisioner.observe(order(), now=NOW).seen is ObservedState.GONE
+    assert scene.provisioner.observe(provision_spec(), now=NOW).seen is ObservedState.GONE
     assert scene.verbs == ["GET", "GET"]
 
 
@@ -203,9 +205,9 @@ def test_a_missing_pod_is_confirmed_by_a_cluster_read(cluster: Cluster, serve: S
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     ClusterObject.objects.filter(kind="Pod").delete()
-    assert scene.provisioner.observe(order(), now=NOW + timedelta(seconds=2)).seen is ObservedState.PENDING
+    assert scene.provisioner.observe(provision_spec(), now=NOW + timedelta(seconds=2)).seen is ObservedState.PENDING
     assert scene.verbs == []
-    assert scene.provisioner.observe(order(), now=NOW + timedelta(seconds=5)).seen is ObservedState.GONE
+    assert scene.provisioner.observe(provision_spec(), now=NOW + timedelta(seconds=5)).seen is ObservedState.GONE
     assert scene.verbs == ["GET", "GET"]
 
 
@@ -213,26 +215,26 @@ def test_an_anchor_of_another_installation_is_ignored(cluster: Cluster, serve: S
     scene = Scene(cluster, serve())
     scene.runs()
     scene.anchor(labels={"gpubroker.dev/installation": "ins_2"})
-    known = scene.memory.find_observation(lease_spec(order(), "ins_1"), now=NOW)
+    known = scene.memory.find_observation(lease_spec(provision_spec(), "ins_1"), now=NOW)
     assert known
     assert known.objects.anchor is None
 
 
-def test_a_removal_reads_nothing_until_it_must_be_proven(cluster: Cluster, serve: StartServer) -> None:
+def test_a_removal_reads_the_cluster_only_to_confirm_the_end(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(ScriptedAnswer()))
     scene.runs()
-    assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
-    assert scene.verbs == ["PATCH", "DELETE"]  # the pod is let go: that its lease is over is in our books
+    assert scene.provisioner.remove(provision_spec(), now=NOW).seen is ObservedState.PENDING
+    assert scene.verbs == ["PATCH", "DELETE"]  # the pod is released: the end of its lease is recorded
     off = {"uid": "u-p", "$deleteFromPrimitiveList/finalizers": ["gpubroker.dev/metering"]}
     assert scene.wire.requests[0].body == {"metadata": off}
     assert scene.wire.requests[1].body["preconditions"] == {"uid": "u-anchor"}
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.pod(READY, finalizers=[])
-    assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
+    assert scene.provisioner.remove(provision_spec(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == ["PATCH", "DELETE"]
     ClusterObject.objects.exclude(spec_name="").delete()
     scene.wire.script = [error_status(404, "not found"), NOTHING]
-    assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.GONE
+    assert scene.provisioner.remove(provision_spec(), now=NOW).seen is ObservedState.GONE
     assert scene.verbs[2:] == ["GET", "GET"]  # gone, by the cluster's own word
 
 
@@ -241,21 +243,21 @@ def test_the_finalizer_of_a_pod_created_during_removal_is_removed(cluster: Clust
     scene.runs()
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.pod(READY, deletionTimestamp="2026-11-21T09:00:00Z")
-    assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
+    assert scene.provisioner.remove(provision_spec(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == ["PATCH"]
 
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_lease_is_deleted_without_the_right_to_patch_pods(cluster: Cluster, serve: StartServer, fresh: bool) -> None:
-    denied, spec = error_status(403, "pods is forbidden", reason="Forbidden"), lease_spec(order(), "ins_1")
+    denied, spec = error_status(403, "pods is forbidden", reason="Forbidden"), lease_spec(provision_spec(), "ins_1")
     marks = labels.lease_labels(spec)
-    anchor = ScriptedAnswer(body={"metadata": {"name": order().name, "uid": "u-anchor", "labels": marks}})
+    anchor = ScriptedAnswer(body={"metadata": {"name": provision_spec().name, "uid": "u-anchor", "labels": marks}})
     looks = [] if fresh else [anchor, listed(a_pod(READY, namespace="gt-1"))]
     scene = Scene(cluster, serve(*looks, denied, ScriptedAnswer()))
     if fresh:
         scene.runs()
     with pytest.raises(ClusterUnreachable, match="denies"):
-        scene.provisioner.remove(order(), now=NOW)
+        scene.provisioner.remove(provision_spec(), now=NOW)
     assert scene.verbs[-2:] == ["PATCH", "DELETE"]
 
 
@@ -265,7 +267,7 @@ SUCCESSOR = "metadata.uid: Invalid value: field is immutable"
 def test_an_invalid_finalizer_patch_raises_cluster_unreachable(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(422, "metadata.finalizers: Forbidden", reason="Invalid")))
     with pytest.raises(ClusterUnreachable, match="Forbidden"):
-        scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
+        scene.provisioner.let_go(provision_spec(), (HeldPod("p", "u-p"),))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_releasing_a_missing_or_replaced_pod_succeeds(
     cluster: Cluster, serve: StartServer, answer: ScriptedAnswer
 ) -> None:
     scene = Scene(cluster, serve(answer))
-    scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
+    scene.provisioner.let_go(provision_spec(), (HeldPod("p", "u-p"),))
     (wanted,) = scene.wire.requests
     assert wanted.method == "PATCH"
     assert wanted.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
@@ -297,22 +299,22 @@ DELETED = {"deletionTimestamp": "2026-11-21T08:30:20Z"}
 
 def test_a_lease_deleted_unobserved_ended_when_its_pod_did(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(OVER, **DELETED)), NODE))
-    seen = scene.provisioner.observe(order(), now=NOW)
+    seen = scene.provisioner.observe(provision_spec(), now=NOW)
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, datetime(2026, 11, 21, 8, 30, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(("status", "proof"), [(READY, NOW), ({"phase": "Pending"}, None)])
-def test_what_lost_its_anchor_is_proven_by_a_pod_that_runs_and_by_no_other(
+def test_a_lease_without_its_anchor_is_last_seen_only_by_a_running_pod(
     cluster: Cluster, serve: StartServer, status: dict[str, Any], proof: datetime | None
 ) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(status)), NODE))
-    seen = scene.provisioner.observe(order(), now=NOW)
+    seen = scene.provisioner.observe(provision_spec(), now=NOW)
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, proof)
 
 
 def test_a_deleted_pod_that_still_shuts_down_is_pending(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY, **DELETED)), NODE))
-    seen = scene.provisioner.observe(order(), now=NOW)
+    seen = scene.provisioner.observe(provision_spec(), now=NOW)
     assert seen.seen is ObservedState.PENDING
     assert "shutting down" in seen.text
 
@@ -320,13 +322,13 @@ def test_a_deleted_pod_that_still_shuts_down_is_pending(cluster: Cluster, serve:
 def test_a_lease_deleted_from_a_removed_node_is_lost_with_that_node(cluster: Cluster, serve: StartServer) -> None:
     missing = error_status(404, "not found")
     scene = Scene(cluster, serve(missing, listed(a_pod(READY, **DELETED)), missing, missing, missing))
-    seen = scene.provisioner.observe(order(), now=NOW)
+    seen = scene.provisioner.observe(provision_spec(), now=NOW)
     assert (seen.seen, seen.text) == (ObservedState.LOST, "node n01 is no longer in the cluster")
 
 
 def test_an_orphan_loses_its_finalizer_and_is_deleted(cluster: Cluster, serve: StartServer) -> None:
     marks = {
-        "gpubroker.dev/lease": order().lease_id,
+        "gpubroker.dev/lease": provision_spec().lease_id,
         "gpubroker.dev/generation": "1",
         "gpubroker.dev/installation": "ins_1",
     }
@@ -334,7 +336,7 @@ def test_an_orphan_loses_its_finalizer_and_is_deleted(cluster: Cluster, serve: S
     scene = Scene(
         cluster, serve(NOTHING, orphan, ScriptedAnswer(), NOTHING, NOTHING, NOTHING, orphan, ScriptedAnswer())
     )
-    scene.provisioner.remove_named(order().name, now=NOW)
+    scene.provisioner.remove_named(provision_spec().name, now=NOW)
     assert scene.verbs == ["GET", "GET", "PATCH", "GET", "GET", "GET", "GET", "DELETE"]
 
 
@@ -345,41 +347,43 @@ def test_the_paid_until_time_is_written_only_outside_its_tolerance(
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     scene.anchor(f"2026-11-21T{said}:00Z")
-    scene.provisioner.observe(order(), now=NOW)
+    scene.provisioner.observe(provision_spec(), now=NOW)
     assert bool(scene.verbs) is written
 
 
-def longer(scene: Scene, of_the_job: ScriptedAnswer) -> list[str]:
+def patched_kinds_of_extended_batch(scene: Scene, of_the_job: ScriptedAnswer) -> list[str]:
     """Check an extended batch; return the changed kinds in order."""
-    marks, paid = labels.lease_labels(lease_spec(order(), "ins_1")), "2026-11-21T09:59:00Z"
-    meta = {"name": order().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
+    marks, paid = labels.lease_labels(lease_spec(provision_spec(), "ins_1")), "2026-11-21T09:59:00Z"
+    meta = {"name": provision_spec().name, "uid": "u-anchor", "creationTimestamp": "2026-11-21T09:00:00Z"}
     there = ScriptedAnswer(body={"metadata": {**meta, "labels": marks, "annotations": {labels.PAID_UNTIL: paid}}})
     scene.wire.script = [there, listed(a_pod(READY)), of_the_job, MADE, NODE]
     scene.runs()
     scene.anchor(paid)
     with suppress(ClusterUnreachable):
-        scene.provisioner.observe(replace(order(), workload="batch", command="train"), now=NOW)
+        scene.provisioner.observe(replace(provision_spec(), workload="batch", command="train"), now=NOW)
     return [wanted.path.split("/")[-2] for wanted in scene.wire.requests if wanted.method == "PATCH"]
 
 
 @pytest.mark.parametrize("of_the_job", [MADE, error_status(404, "not found")])
-def test_a_batch_is_given_its_time_before_its_anchor_says_so(
+def test_an_extended_batch_job_is_patched_before_its_anchor(
     cluster: Cluster, serve: StartServer, of_the_job: ScriptedAnswer
 ) -> None:
-    assert longer(Scene(cluster, serve()), of_the_job) == ["jobs", "configmaps"]
+    assert patched_kinds_of_extended_batch(Scene(cluster, serve()), of_the_job) == ["jobs", "configmaps"]
 
 
-def test_a_crash_before_a_job_is_extended_leaves_it_to_the_next_call(cluster: Cluster, serve: StartServer) -> None:
+def test_a_failed_job_extension_leaves_the_anchor_unchanged(cluster: Cluster, serve: StartServer) -> None:
     """After the anchor confirms the end date, Jobs are not read again."""
-    assert longer(Scene(cluster, serve()), error_status(409, "try again")) == ["jobs"]
+    assert patched_kinds_of_extended_batch(Scene(cluster, serve()), error_status(409, "try again")) == ["jobs"]
 
 
-def test_names_are_those_of_the_rows_that_carry_our_mark(cluster: Cluster, serve: StartServer) -> None:
+def test_lease_names_come_from_cached_rows_with_the_installation_label(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(NOTHING))
     scene.runs()
-    assert scene.memory.names(now=NOW) == [order().name]
+    assert scene.memory.names(now=NOW) == [provision_spec().name]
     assert scene.memory.names(now=NOW + HOUR) is None
-    assert ObservationCache(cluster.pk, "").names(now=NOW) == [order().name], "without a mark of ours, all are ours"
+    assert ObservationCache(cluster.pk, "").names(now=NOW) == [provision_spec().name], (
+        "without a mark of ours, all are ours"
+    )
     assert ObservationCache("cls_other", "ins_1").names(now=NOW) is None, "the pulse is that of one cluster"
     assert scene.provisioner.names() == []  # by the clock the pulse is old: the cluster was asked
     assert scene.verbs == ["GET", "GET"]

@@ -1,4 +1,4 @@
-"""The status text of a lease for every kind of pod."""
+"""Observed state and status text of a lease, by its pods."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,7 +64,7 @@ def waiting(reason: str, message: str = "", **more: Any) -> ObservedPod:
     return pod("Pending", containerStatuses=container(waiting={"reason": reason, "message": message}, **more))
 
 
-def look(*pods: ObservedPod, ranks: int = 1, now: datetime = SOON) -> tuple[ObservedState, str]:
+def state_and_text(*pods: ObservedPod, ranks: int = 1, now: datetime = SOON) -> tuple[ObservedState, str]:
     seen = observe_pods(pods, ranks=ranks, now=now)
     return seen.seen, seen.text
 
@@ -74,70 +74,70 @@ OVER = {"exitCode": 0, "reason": "Completed", "startedAt": STARTED, "finishedAt"
 
 
 def test_a_ready_pod_is_a_ready_lease() -> None:
-    assert look(RUNS) == (ObservedState.READY, "readiness verified")
+    assert state_and_text(RUNS) == (ObservedState.READY, "readiness verified")
 
 
 def test_a_missing_pod_before_its_creation_is_pending() -> None:
-    assert look() == (ObservedState.PENDING, "being created")
+    assert state_and_text() == (ObservedState.PENDING, "being created")
 
 
 def test_a_gang_is_ready_when_every_rank_is() -> None:
     other = pod("Running", rank=1, conditions=[READY])
     starting = pod("Running", rank=1)
-    assert look(RUNS, ranks=2) == (ObservedState.PENDING, "being created")
-    assert look(RUNS, starting, ranks=2) == (ObservedState.PENDING, "starting")
-    assert look(RUNS, other, ranks=2)[0] is ObservedState.READY
+    assert state_and_text(RUNS, ranks=2) == (ObservedState.PENDING, "being created")
+    assert state_and_text(RUNS, starting, ranks=2) == (ObservedState.PENDING, "starting")
+    assert state_and_text(RUNS, other, ranks=2)[0] is ObservedState.READY
 
 
-def test_the_newest_pod_of_a_rank_counts() -> None:
+def test_the_newest_pod_determines_the_state_of_its_rank() -> None:
     old = pod("Failed", reason="Evicted")
-    assert look(pod("Running", age=5, conditions=[READY]), old)[0] is ObservedState.READY
+    assert state_and_text(pod("Running", age=5, conditions=[READY]), old)[0] is ObservedState.READY
 
 
-def test_an_image_is_pulled() -> None:
-    assert look(waiting("ContainerCreating")) == (ObservedState.PENDING, "pulling image")
-    assert look(pod("Pending")) == (ObservedState.PENDING, "pulling image")
+def test_a_pending_container_is_reported_as_pulling_its_image() -> None:
+    assert state_and_text(waiting("ContainerCreating")) == (ObservedState.PENDING, "pulling image")
+    assert state_and_text(pod("Pending")) == (ObservedState.PENDING, "pulling image")
 
 
 def test_an_image_pull_failure_is_pending_until_its_timeout() -> None:
     stuck = waiting("ImagePullBackOff", "manifest unknown")
-    assert look(stuck)[0] is ObservedState.PENDING
-    assert look(stuck, now=LATE) == (
+    assert state_and_text(stuck)[0] is ObservedState.PENDING
+    assert state_and_text(stuck, now=LATE) == (
         ObservedState.REFUSED,
         "the image acme/solver:1 cannot be pulled: manifest unknown",
     )
 
 
 def test_an_invalid_image_name_is_refused_at_once() -> None:
-    assert look(waiting("InvalidImageName"))[0] is ObservedState.REFUSED
+    assert state_and_text(waiting("InvalidImageName"))[0] is ObservedState.REFUSED
 
 
-def test_a_container_that_cannot_be_made_is_refused_after_patience() -> None:
+def test_a_container_that_cannot_be_created_is_refused_after_the_timeout() -> None:
     broken = waiting("CreateContainerConfigError", "image will run as root")
-    assert look(broken)[0] is ObservedState.PENDING
-    assert look(broken, now=LATE)[0] is ObservedState.REFUSED
+    assert state_and_text(broken)[0] is ObservedState.PENDING
+    assert state_and_text(broken, now=LATE)[0] is ObservedState.REFUSED
 
 
-def test_an_image_whose_signature_is_not_valid_is_refused_after_patience() -> None:
+def test_an_image_without_a_valid_signature_is_refused_after_the_timeout() -> None:
     unsigned = waiting("SignatureValidationFailed", "no signature")
-    assert look(unsigned) == (ObservedState.PENDING, "the image acme/solver:1 cannot be pulled: no signature")
-    assert look(unsigned, now=LATE)[0] is ObservedState.REFUSED
+    assert state_and_text(unsigned) == (ObservedState.PENDING, "the image acme/solver:1 cannot be pulled: no signature")
+    assert state_and_text(unsigned, now=LATE)[0] is ObservedState.REFUSED
 
 
 @pytest.mark.parametrize("reason", ["StartError", "ContainerCannotRun"])
-def test_a_program_that_cannot_be_started_is_not_told_as_a_pull(reason: str) -> None:
+def test_a_container_start_error_is_not_reported_as_an_image_pull(reason: str) -> None:
     said = {"exitCode": 128, "reason": reason, "message": 'exec: "trian": not found\n'}
     text = 'the container cannot be started: exec: "trian": not found'
     ended = pod("Running", containerStatuses=container(terminated=said))
-    assert look(ended) == (ObservedState.PENDING, text)
+    assert state_and_text(ended) == (ObservedState.PENDING, text)
     again = waiting("CrashLoopBackOff", restarts=2, last={"terminated": said})
-    assert look(again, now=LATE) == (ObservedState.PENDING, text)
-    assert look(waiting(reason, "no such file"))[0] is ObservedState.PENDING
-    assert look(waiting(reason, "no such file"), now=LATE)[0] is ObservedState.REFUSED
+    assert state_and_text(again, now=LATE) == (ObservedState.PENDING, text)
+    assert state_and_text(waiting(reason, "no such file"))[0] is ObservedState.PENDING
+    assert state_and_text(waiting(reason, "no such file"), now=LATE)[0] is ObservedState.REFUSED
 
 
 def test_an_unknown_waiting_reason_of_a_container_is_shown() -> None:
-    assert look(waiting("MoonPhase", "not full")) == (
+    assert state_and_text(waiting("MoonPhase", "not full")) == (
         ObservedState.PENDING,
         "its container waits (MoonPhase): not full",
     )
@@ -145,10 +145,10 @@ def test_an_unknown_waiting_reason_of_a_container_is_shown() -> None:
 
 def test_a_crash_loop_is_pending_with_its_exit_count() -> None:
     last = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
-    seen, text = look(waiting("CrashLoopBackOff", restarts=3, last=last))
+    seen, text = state_and_text(waiting("CrashLoopBackOff", restarts=3, last=last))
     assert seen is ObservedState.PENDING
     assert "exited 3 times: it exceeded its memory limit (OOMKilled)" in text
-    assert "exited 0 times" in look(waiting("CrashLoopBackOff"))[1]
+    assert "exited 0 times" in state_and_text(waiting("CrashLoopBackOff"))[1]
 
 
 def unplaced(reason: str, **more: Any) -> ObservedPod:
@@ -156,18 +156,18 @@ def unplaced(reason: str, **more: Any) -> ObservedPod:
     return pod("Pending", node="", conditions=[condition])
 
 
-def test_a_pod_that_no_node_takes_is_lost_after_45_seconds() -> None:
+def test_an_unschedulable_pod_is_lost_after_45_seconds() -> None:
     stuck = unplaced("Unschedulable", lastTransitionTime=MADE)
-    assert look(stuck) == (ObservedState.PENDING, "waiting for its node")
-    assert look(stuck, now=MADE + timedelta(seconds=45)) == (
+    assert state_and_text(stuck) == (ObservedState.PENDING, "waiting for its node")
+    assert state_and_text(stuck, now=MADE + timedelta(seconds=45)) == (
         ObservedState.LOST,
         "its node does not accept it: 0/3 nodes",
     )
 
 
-def test_a_pod_that_was_not_looked_at_yet_waits() -> None:
-    assert look(pod("Pending", node=""), now=LATE) == (ObservedState.PENDING, "waiting for its node")
-    assert look(unplaced("SchedulingGated"), now=LATE) == (ObservedState.PENDING, "waiting for its node")
+def test_a_pod_not_yet_scheduled_is_pending() -> None:
+    assert state_and_text(pod("Pending", node=""), now=LATE) == (ObservedState.PENDING, "waiting for its node")
+    assert state_and_text(unplaced("SchedulingGated"), now=LATE) == (ObservedState.PENDING, "waiting for its node")
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_pod_that_was_not_looked_at_yet_waits() -> None:
         ("Novelty", "the cluster ended it"),
     ],
 )
-def test_a_pod_that_the_cluster_takes_away_is_lost_at_its_last_proof(reason: str, words: str) -> None:
+def test_a_disrupted_pod_is_lost_and_last_seen_at_the_disruption(reason: str, words: str) -> None:
     taken = {"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": ENDED}
     seen = observe_pods([pod("Running", conditions=[READY, taken])], ranks=1, now=LATE)
     assert seen.seen is ObservedState.LOST
@@ -187,61 +187,61 @@ def test_a_pod_that_the_cluster_takes_away_is_lost_at_its_last_proof(reason: str
     assert seen.last_seen == ENDED
 
 
-def test_an_evicted_pod_was_last_seen_when_its_program_ended() -> None:
+def test_an_evicted_pod_is_last_seen_when_its_program_ended() -> None:
     ended = container(terminated={**OVER, "exitCode": 137})
     seen = observe_pods([pod("Failed", reason="Evicted", containerStatuses=ended)], ranks=1, now=LATE)
     assert (seen.seen, seen.last_seen) == (ObservedState.LOST, ENDED)
 
 
 @pytest.mark.parametrize("reason", ["OutOfcpu", "OutOfnvidia.com/gpu", "UnexpectedAdmissionError"])
-def test_a_node_that_did_not_take_it_after_all_is_a_loss(reason: str) -> None:
-    assert look(pod("Failed", reason=reason, message="no room"))[0] is ObservedState.LOST
+def test_a_pod_rejected_by_its_kubelet_is_lost(reason: str) -> None:
+    assert state_and_text(pod("Failed", reason=reason, message="no room"))[0] is ObservedState.LOST
 
 
-def test_a_disrupted_pod_that_is_over_says_why() -> None:
+def test_a_failed_pod_with_a_disruption_is_lost_with_the_reason() -> None:
     taken = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    assert look(pod("Failed", conditions=[taken])) == (ObservedState.LOST, "it was preempted by another pod")
+    assert state_and_text(pod("Failed", conditions=[taken])) == (ObservedState.LOST, "it was preempted by another pod")
 
 
-def test_a_command_that_is_done_is_over_by_itself() -> None:
+def test_a_succeeded_command_ends_the_lease_at_its_finish_time() -> None:
     seen = observe_pods([pod("Succeeded", containerStatuses=container(terminated=OVER))], ranks=1, now=LATE)
     assert (seen.seen, seen.text, seen.last_seen) == (ObservedState.ENDED, "its command finished", ENDED)
 
 
 def test_a_failed_command_ends_with_its_last_message() -> None:
     failed = {**OVER, "exitCode": 2, "reason": "Error", "message": "Traceback\nValueError: no data\n"}
-    assert look(pod("Failed", containerStatuses=container(terminated=failed))) == (
+    assert state_and_text(pod("Failed", containerStatuses=container(terminated=failed))) == (
         ObservedState.ENDED,
         "its command failed: exit code 2: ValueError: no data",
     )
 
 
-def test_a_gang_is_over_when_every_rank_is_and_says_what_failed() -> None:
+def test_a_gang_ends_with_its_last_rank_and_shows_the_failure() -> None:
     done = pod("Succeeded", containerStatuses=container(terminated=OVER))
     failed = pod("Failed", rank=1, message="deadline exceeded")
-    assert look(done, pod("Running", rank=1, conditions=[READY]), ranks=2)[0] is ObservedState.READY
-    assert look(done, failed, ranks=2) == (ObservedState.ENDED, "deadline exceeded")
+    assert state_and_text(done, pod("Running", rank=1, conditions=[READY]), ranks=2)[0] is ObservedState.READY
+    assert state_and_text(done, failed, ranks=2) == (ObservedState.ENDED, "deadline exceeded")
 
 
-def test_a_pod_that_failed_without_a_container_says_what_the_cluster_said() -> None:
-    assert look(pod("Failed", message="deadline exceeded")) == (ObservedState.ENDED, "deadline exceeded")
-    assert look(pod("Failed")) == (ObservedState.ENDED, "it ended as failed")
+def test_a_failed_pod_without_a_container_status_shows_the_pods_message() -> None:
+    assert state_and_text(pod("Failed", message="deadline exceeded")) == (ObservedState.ENDED, "deadline exceeded")
+    assert state_and_text(pod("Failed")) == (ObservedState.ENDED, "it ended as failed")
 
 
 def test_a_terminating_pod_is_pending() -> None:
-    assert look(pod("Running", conditions=[READY], deletionTimestamp=SOON)) == (
+    assert state_and_text(pod("Running", conditions=[READY], deletionTimestamp=SOON)) == (
         ObservedState.PENDING,
         "shutting down",
     )
 
 
-def test_the_worst_pod_of_a_gang_decides() -> None:
+def test_the_worst_pod_determines_the_state_of_a_gang() -> None:
     bad, lost = waiting("InvalidImageName"), pod("Failed", rank=1, reason="Evicted")
-    assert look(RUNS, lost, ranks=2)[0] is ObservedState.LOST
-    assert look(bad, lost, ranks=2)[0] is ObservedState.REFUSED
+    assert state_and_text(RUNS, lost, ranks=2)[0] is ObservedState.LOST
+    assert state_and_text(bad, lost, ranks=2)[0] is ObservedState.REFUSED
 
 
-def test_use_is_counted_from_start_to_end() -> None:
+def test_usage_runs_from_container_start_to_end() -> None:
     over = pod_usage(pod("Succeeded", containerStatuses=container(terminated=OVER)))
     assert over is not None
     assert (over.since, over.until) == (STARTED, ENDED)
@@ -260,11 +260,11 @@ def test_usage_continues_between_container_restarts() -> None:
     assert between.until is None
 
 
-def test_a_pod_that_never_ran_was_never_used() -> None:
+def test_a_pod_that_never_ran_has_no_usage() -> None:
     assert pod_usage(waiting("ImagePullBackOff")) is None
 
 
-def test_what_restarted_often_was_in_use_since_its_pod_began() -> None:
+def test_usage_of_a_restarted_container_begins_with_its_pod() -> None:
     later = {"startedAt": ENDED}
     often = pod("Running", startTime=MADE, containerStatuses=container(running=later, restarts=5))
     found = pod_usage(often)
@@ -276,36 +276,36 @@ DELETED = {"deletionTimestamp": ENDED + timedelta(seconds=30)}
 KILLED = container(terminated={**OVER, "exitCode": 143, "reason": "Error"})
 
 
-def uids(*pods: ObservedPod, ranks: int = 1) -> list[str]:
+def released_uids(*pods: ObservedPod, ranks: int = 1) -> list[str]:
     return [each.uid for each in observe_pods(pods, ranks=ranks, now=LATE).remains]
 
 
-def test_a_session_whose_pod_was_deleted_is_lost_since_its_program_ended_and_is_not_over() -> None:
+def test_a_session_with_a_deleted_pod_is_lost_since_its_program_ended() -> None:
     taken = pod("Failed", containerStatuses=KILLED, **DELETED)
     seen = observe_pods([taken], ranks=1, now=LATE)
     assert (seen.seen, seen.text, seen.last_seen) == (ObservedState.LOST, "its pod no longer exists", ENDED)
-    assert uids(taken) == ["uid-0-0"], "what keeps it makes no other before this one is let go"
+    assert released_uids(taken) == ["uid-0-0"], "what keeps it makes no other before this one is let go"
 
 
-def test_a_batch_whose_pod_was_deleted_is_over_and_held_until_its_lease_is() -> None:
+def test_a_completed_batch_pod_is_ended_and_not_released_even_if_deleted() -> None:
     for deleted in ({}, DELETED):
         done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER), **deleted)
         seen = observe_pods([done], ranks=1, now=LATE)
         assert (seen.seen, seen.last_seen, seen.remains) == (ObservedState.ENDED, ENDED, ())
 
 
-def test_a_completed_rank_stays_held_while_others_run() -> None:
+def test_a_completed_rank_keeps_its_finalizer_while_other_ranks_run() -> None:
     done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
     runs = pod("Running", rank=1, restarts="Never", conditions=[READY])
     assert observe_pods([done, runs], ranks=2, now=LATE).seen is ObservedState.READY
-    assert uids(done, runs, ranks=2) == []
+    assert released_uids(done, runs, ranks=2) == []
 
 
-def test_a_replaced_pod_is_let_go_unless_it_runs_or_is_held_by_others() -> None:
+def test_a_replaced_pod_is_released_unless_it_runs_or_lacks_our_finalizer() -> None:
     new = pod("Running", age=5, conditions=[READY])
-    assert uids(pod("Failed", **DELETED), new) == ["uid-0-0"]
-    assert uids(pod("Running", **DELETED), new) == []
-    assert uids(pod("Failed", held=False, **DELETED), new) == []
+    assert released_uids(pod("Failed", **DELETED), new) == ["uid-0-0"]
+    assert released_uids(pod("Running", **DELETED), new) == []
+    assert released_uids(pod("Failed", held=False, **DELETED), new) == []
 
 
 def anchor(**meta: Any) -> ClusterObjectHeader:
@@ -313,36 +313,36 @@ def anchor(**meta: Any) -> ClusterObjectHeader:
     return msgspec.json.decode(msgspec.json.encode(body), type=ClusterObjectHeader)
 
 
-def test_what_was_deleted_by_hand_ended_then_however_slow_its_program_was() -> None:
+def test_a_manually_deleted_lease_ended_at_its_deletion_despite_a_slow_shutdown() -> None:
     deleted = anchor(deletionTimestamp=ENDED - timedelta(seconds=20))
     dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
     for pods in ([dead], [dying], [dead, dying]):
         assert ended_at(deleted, pods) == ENDED - timedelta(seconds=20)
 
 
-def test_what_ran_no_longer_when_it_was_deleted_had_ended_before() -> None:
+def test_a_lease_whose_pod_died_before_its_deletion_ended_with_that_pod() -> None:
     deleted = anchor(deletionTimestamp=LATE)
     dead, next_one = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Pending", age=70, node="")
     assert ended_at(deleted, [dead, next_one]) == ENDED
-    for pods in ([next_one], []):  # the one before was let go of: our books know when it ended
+    for pods in ([next_one], []):  # the earlier pod was released: the database has its end
         assert ended_at(deleted, pods) is None
 
 
-def test_what_was_over_before_it_was_deleted_ended_by_itself() -> None:
+def test_a_completed_gang_ended_with_its_last_rank_not_at_its_deletion() -> None:
     done = pod("Succeeded", containerStatuses=container(terminated=OVER), **DELETED)
     early = {**OVER, "finishedAt": STARTED + timedelta(seconds=9)}
     first = pod("Succeeded", rank=1, containerStatuses=container(terminated=early), **DELETED)
     assert ended_at(anchor(deletionTimestamp=LATE), [first, done]) == ENDED
 
 
-def test_without_an_anchor_only_what_is_over_can_tell_its_end() -> None:
+def test_without_an_anchor_the_end_is_known_only_if_all_pods_ended() -> None:
     dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
     assert ended_at(None, [dead]) == ENDED
     assert ended_at(None, [dead, dying]) is None
     assert ended_at(None, []) is None
 
 
-def test_a_pod_of_which_nobody_knows_when_it_ended_leaves_it_to_its_anchor() -> None:
+def test_a_pod_without_an_end_time_uses_the_deletion_time_of_its_anchor() -> None:
     nothing = pod("Failed")
     assert ended_at(anchor(), [nothing]) is None
     assert ended_at(anchor(deletionTimestamp=LATE), [nothing]) == LATE
@@ -363,7 +363,7 @@ def test_an_ended_pod_proves_nothing_after_its_end() -> None:
     assert proven_until(pod("Running", containerStatuses=container(running={"startedAt": STARTED}))) is None
 
 
-def test_what_still_shuts_down_may_run_on() -> None:
+def test_a_terminating_pod_sets_no_end_of_proof() -> None:
     runs = container(running={"startedAt": STARTED})
     dying = pod("Running", containerStatuses=runs, **DELETED)
     assert proven_until(dying) is None
@@ -377,12 +377,12 @@ def test_a_pending_pod_proves_that_nothing_ran_since_its_creation() -> None:
     assert proven_until(never, pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
 
 
-def test_a_pod_whose_node_forgot_that_it_ran_did_so_until_it_was_ready_no_more() -> None:
+def test_a_pod_that_is_pending_again_ran_until_it_lost_readiness() -> None:
     since = {"type": "Ready", "status": "False", "lastTransitionTime": ENDED}
     assert proven_until(pod("Pending", conditions=[since])) == ENDED
 
 
-def test_a_gang_is_not_whole_since_the_first_of_its_ranks_ended() -> None:
+def test_a_gang_is_proven_until_its_first_rank_ended() -> None:
     dead = pod("Failed", containerStatuses=KILLED, **FORCED)
     made_later = pod("Pending", rank=1, age=70, node="")
     assert proven_until(dead, made_later, ranks=2) == ENDED
@@ -403,7 +403,7 @@ def test_an_evicted_pod_is_last_seen_at_its_deletion_minus_the_grace_period() ->
     assert observe_pods([dying], ranks=1, now=LATE).last_seen == ENDED
 
 
-def test_a_pod_that_was_taken_away_before_it_ran_is_let_go_and_made_again() -> None:
+def test_a_pod_deleted_before_it_ran_is_released_and_created_again() -> None:
     for restarts in ("Always", "Never"):
         waits = pod("Pending", restarts=restarts, node="", **FORCED)
         seen = observe_pods([waits], ranks=1, now=LATE)
@@ -415,7 +415,7 @@ def test_a_pod_held_only_by_our_finalizer_is_lost_or_ended() -> None:
     forced = pod("Running", containerStatuses=container(running={"startedAt": STARTED}), **FORCED)
     seen = observe_pods([forced], ranks=1, now=LATE)
     assert (seen.seen, seen.last_seen) == (ObservedState.LOST, DELETED["deletionTimestamp"])
-    assert uids(forced) == ["uid-0-0"]
+    assert released_uids(forced) == ["uid-0-0"]
     assert ended_at(None, [forced]) == DELETED["deletionTimestamp"]
     batch = pod("Running", restarts="Never", **FORCED)
     assert observe_pods([batch], ranks=1, now=LATE).seen is ObservedState.ENDED
@@ -430,31 +430,31 @@ def test_a_pod_held_only_by_our_finalizer_is_lost_or_ended() -> None:
         ({"waiting": {"reason": "ImagePullBackOff"}, "restarts": 1}, "cannot be pulled"),
     ],
 )
-def test_a_program_that_began_holds_its_slices_though_it_is_not_ready(state: dict[str, Any], words: str) -> None:
+def test_a_started_program_counts_as_running_although_not_ready(state: dict[str, Any], words: str) -> None:
     seen = observe_pods([pod("Running", containerStatuses=container(**state))], ranks=1, now=SOON)
     assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, True, SOON)
     assert words in seen.text
 
 
-def test_a_program_that_never_began_proves_nothing() -> None:
+def test_a_program_that_never_started_is_not_last_seen() -> None:
     for each in (waiting("ContainerCreating"), pod("Pending"), unplaced("Unschedulable")):
         seen = observe_pods([each], ranks=1, now=SOON)
         assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
-def test_a_program_that_began_and_whose_image_is_gone_for_good_held_its_slices_until_now() -> None:
+def test_a_restarted_program_with_a_missing_image_is_refused_and_last_seen_now() -> None:
     gone = container(waiting={"reason": "ErrImageNeverPull"}, restarts=1)
     seen = observe_pods([pod("Running", containerStatuses=gone)], ranks=1, now=LATE)
     assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.REFUSED, False, LATE)
 
 
-def test_a_gang_of_which_one_rank_does_not_run_does_not_run() -> None:
+def test_a_gang_with_a_pending_rank_is_not_running() -> None:
     ill = pod("Running", containerStatuses=container(running={"startedAt": STARTED}))
     seen = observe_pods([ill, pod("Pending", rank=1)], ranks=2, now=SOON)
     assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
-def test_a_replacement_pod_did_not_run_since_the_end_of_the_replaced_one() -> None:
+def test_a_pending_replacement_pod_is_last_seen_at_the_end_of_the_replaced_pod() -> None:
     ended = container(terminated={"exitCode": 0, "startedAt": STARTED, "finishedAt": ENDED})
     old = pod("Succeeded", containerStatuses=ended, deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     seen = observe_pods([old, pod("Pending", age=70)], ranks=1, now=LATE)

@@ -1,4 +1,4 @@
-"""Kubernetes quantities are equal in every notation."""
+"""Kubernetes quantities in every notation."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Requests respect a burst and a rate, and slow down on complaints."""
+"""Burst, rate and slowdown of API requests."""
 
 import pytest
 
@@ -17,7 +17,7 @@ FAR = 1e9
 
 
 class Time:
-    """A clock that only moves when somebody waits."""
+    """A clock that only sleeping advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -36,31 +36,31 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return made
 
 
-def took(time: Time, made: RateLimiter, calls: int) -> float:
+def elapsed(time: Time, made: RateLimiter, calls: int) -> float:
     began = time.now
     for _ in range(calls):
         made.take(FAR)
     return time.now - began
 
 
-def test_a_burst_is_free_and_then_the_pace_is_kept(time: Time) -> None:
+def test_calls_after_a_free_burst_keep_the_rate(time: Time) -> None:
     made = RateLimiter()
-    assert took(time, made, int(BURST)) == 0
-    assert took(time, made, 500) == pytest.approx(500 / CALLS_PER_SECOND)
+    assert elapsed(time, made, int(BURST)) == 0
+    assert elapsed(time, made, 500) == pytest.approx(500 / CALLS_PER_SECOND)
 
 
 def test_a_throttled_call_halves_the_rate_which_recovers_slowly(time: Time) -> None:
     made = RateLimiter()
     made.slow_down(0)
-    took(time, made, int(CALLS_PER_SECOND / 2))
-    assert took(time, made, 50) == pytest.approx(1, rel=0.1)
+    elapsed(time, made, int(CALLS_PER_SECOND / 2))
+    assert elapsed(time, made, 50) == pytest.approx(1, rel=0.1)
     time.now += RECOVERY_S
-    took(time, made, int(BURST))
-    assert took(time, made, 100) == pytest.approx(1)
+    elapsed(time, made, int(BURST))
+    assert elapsed(time, made, 100) == pytest.approx(1)
     for _ in range(20):
         made.slow_down(0)
-    took(time, made, int(MIN_CALLS_PER_SECOND))
-    assert 0.2 < took(time, made, 1) <= 1 / MIN_CALLS_PER_SECOND
+    elapsed(time, made, int(MIN_CALLS_PER_SECOND))
+    assert 0.2 < elapsed(time, made, 1) <= 1 / MIN_CALLS_PER_SECOND
 
 
 def test_a_pause_delays_all_calls_and_refuses_those_that_cannot_wait(time: Time) -> None:
@@ -73,7 +73,7 @@ def test_a_pause_delays_all_calls_and_refuses_those_that_cannot_wait(time: Time)
     assert time.now == pytest.approx(1030)
 
 
-def test_one_call_that_is_refused_slows_the_next(serve: StartServer, quick_time: None) -> None:
+def test_a_throttled_call_blocks_the_next_until_its_retry_after(serve: StartServer, simulated_clock: None) -> None:
     wire = serve(error_status(429, "busy", headers={"Retry-After": "300"}), ScriptedAnswer())
     with pytest.raises(ApiThrottled):
         wire.api.send("GET", "/version")

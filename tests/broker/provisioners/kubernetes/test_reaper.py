@@ -1,4 +1,4 @@
-"""The reaper: one lease never keeps another alive."""
+"""The reaper: deletion of leases after their paid time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedServer], int]:
     return main
 
 
-def test_only_what_is_past_its_paid_time_is_deleted(
+def test_only_leases_past_their_paid_time_are_deleted(
     serve: StartServer, run: Callable[[ScriptedServer], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     wire = serve(listed(over=PAST, paid=AHEAD, silent=""), VERSION, DONE)
@@ -91,7 +91,7 @@ def test_an_api_error_is_printed_and_fails_the_reaper_run(
     ("host", "server"),
     [("10.0.0.1", "https://10.0.0.1:443"), ("fd00:10:96::1", "https://[fd00:10:96::1]:443")],
 )
-def test_the_cluster_is_reached_from_inside_by_either_kind_of_address(
+def test_the_reaper_connects_to_ipv4_and_ipv6_api_servers(
     host: str, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)

@@ -1,4 +1,4 @@
-"""The reflector: what reaches the sink, when it lists again, how it waits."""
+"""The reflector: lists, watches, relists and backoff."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import (
 
 
 class RecordingListener:
-    """A sink that remembers, and ends the following after so many words."""
+    """A listener that records events and stops the reflector after a number of them."""
 
     def __init__(self, most: int) -> None:
         self.words: list[tuple[str, Any]] = []
@@ -90,7 +90,7 @@ def test_a_reflector_lists_once_and_then_reports_every_change(follow: Follow, wa
     assert waits == []
 
 
-def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, waits: list[float]) -> None:
+def test_an_ended_watch_resumes_at_its_last_version(follow: Follow, waits: list[float]) -> None:
     script = listing(version=5), stream(("BOOKMARK", pod("", 40))), stream(("ADDED", pod("b", 41)))
     wire, found, made = follow(*script, words=3)
     assert found.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
@@ -98,7 +98,7 @@ def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, waits: li
     assert (made.lists, waits) == (1, [])
 
 
-def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Follow, waits: list[float]) -> None:
+def test_a_410_event_in_a_watch_relists_after_a_random_delay(follow: Follow, waits: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(GONE), listing(version=9)
     _, found, made = follow(*script, words=2)
     assert found.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
@@ -112,7 +112,7 @@ def test_relists_after_an_expired_version_are_spread_over_time(follow: Follow, w
     assert len(set(waits)) == 4
 
 
-def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
+def test_watch_timeouts_are_randomized(follow: Follow) -> None:
     peaceful = stream(("BOOKMARK", pod("", 40)))
     wire, _, _ = follow(listing(version=5), *[peaceful] * 6, words=7)
     requests = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.requests[1:]]
@@ -150,7 +150,7 @@ def test_the_backoff_doubles_per_error_and_resets_after_success(
     assert waits == [1.6, 3.2, 6.4, 12.8, 25.6, 30, 1.6]
 
 
-def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, waits: list[float]) -> None:
+def test_the_backoff_honours_retry_after_seconds(follow: Follow, waits: list[float]) -> None:
     details = {"retryAfterSeconds": 17}
     busy = ("ERROR", {"kind": "Status", "code": 429, "message": "busy", "details": details})
     follow(listing(version=5), stream(busy), stream(("ADDED", pod("b", 6))), words=2)
@@ -164,7 +164,7 @@ def test_a_forbidden_list_does_not_report_objects_as_deleted(follow: Follow, wai
 
 
 @pytest.mark.parametrize("trouble", [GONE, ("ERROR", {"kind": "Status", "code": 500, "message": "busy"})])
-def test_it_is_open_from_when_the_server_agrees_until_trouble(
+def test_the_reflector_is_open_from_the_accepted_watch_until_an_error(
     trouble: tuple[str, dict[str, Any]], serve: StartServer, waits: list[float]
 ) -> None:
     wire, found = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), RecordingListener(9)
@@ -182,7 +182,7 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
 def test_a_normally_ended_stream_is_not_open(serve: StartServer) -> None:
     made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, RecordingListener(9))
     made.list_and_watch(lambda: True)
-    assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
+    assert not made.is_open, "no events arrive until the server accepts the next watch"
 
 
 def test_a_sleep_ends_when_the_reflector_is_stopped() -> None:
@@ -190,7 +190,7 @@ def test_a_sleep_ends_when_the_reflector_is_stopped() -> None:
     reflector._sleep_while(60, lambda: next(left))
 
 
-def test_what_waits_is_handed_over_in_batches() -> None:
+def test_the_event_buffer_returns_events_in_batches() -> None:
     waiting = EventBuffer({POD: objects.ObservedPod})
     assert waiting.batch(0.01) == []
     waiting.begun(POD)
@@ -201,7 +201,7 @@ def test_what_waits_is_handed_over_in_batches() -> None:
     batch = waiting.batch()
     assert json.loads(bytes(batch[3].items[0])) == {
         "metadata": {"name": "a"},
-        "spec": {},  # what nobody reads of it is dropped
+        "spec": {},  # unread fields are dropped
         "status": {},
     }
     assert [(found.how, found.version) for found in batch] == [

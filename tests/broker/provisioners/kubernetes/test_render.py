@@ -1,4 +1,4 @@
-"""Rendered objects match golden files, API schemas and the restricted standard."""
+"""Rendered objects: golden files, API schemas and the restricted standard."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -39,7 +39,7 @@ from tests.broker.provisioners.kubernetes.lease_specs import (
 from tests.broker.provisioners.kubernetes.restricted_standard import violations
 
 VERSIONS = ("1.34", "1.36", "1.37")
-ENTRANCES = ("edge", "gateway")
+ALLOWED_NAMESPACES = ("edge", "gateway")
 UID = "7b1f6c1e-7a54-4c11-9a5e-2b9d51a6f3a1"
 UNKNOWN = {"HTTPRoute"}  # not part of Kubernetes itself, so its schemas do not have it
 
@@ -55,7 +55,7 @@ EVERYTHING = {
     **{f"gang-{name}": rendered(GANG, driver) for name, driver in DRIVERS.items()},
     **{f"shares-{name}": rendered(A_QUARTER, DRIVERS[name]) for name in ("device_plugin", "hami")},
     **{
-        f"project-{name}": project_objects(PROJECT, driver, allowed_namespaces=ENTRANCES)
+        f"project-{name}": project_objects(PROJECT, driver, allowed_namespaces=ALLOWED_NAMESPACES)
         for name, driver in DRIVERS.items()
     },
     **{f"cluster-{name}": cluster_objects(driver, image="gpubroker:1") for name, driver in DRIVERS.items()},
@@ -94,14 +94,14 @@ def test_rendered_objects_match_the_golden_files(name: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_the_api_knows_every_field(name: str, version: str) -> None:
+def test_rendered_objects_match_the_kubernetes_api_schemas(name: str, version: str) -> None:
     for each in EVERYTHING[name]:
         if each["kind"] not in UNKNOWN:
             kubernetes_validate.validate(each, version, strict=True)
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_every_pod_keeps_the_restricted_standard(name: str) -> None:
+def test_every_rendered_pod_meets_the_restricted_standard(name: str) -> None:
     assert [violations(pod) for pod in pods(EVERYTHING[name])] == [[] for _ in pods(EVERYTHING[name])]
 
 
@@ -114,25 +114,25 @@ def test_the_pod_standard_checker_finds_violations() -> None:
     assert len(violations(pod)) >= 7
 
 
-def test_the_same_lease_is_always_rendered_the_same() -> None:
+def test_rendering_is_deterministic_regardless_of_slice_order() -> None:
     turned = replace(GANG, slices=tuple(reversed(GANG.slices)))
     assert rendered(turned) == rendered(GANG)
     assert spec_hash(turned, PLUGIN) == spec_hash(GANG, PLUGIN)
 
 
-def test_another_workload_has_another_hash() -> None:
+def test_different_workloads_have_different_spec_hashes() -> None:
     program_specs = [lease.workload for lease in EVERY_TEMPLATE.values() if lease.route == LEASE.route]
     hashes = {spec_hash(replace(LEASE, workload=program_spec), PLUGIN) for program_spec in set(program_specs)}
     assert len(hashes) == len(set(program_specs))
 
 
 @pytest.mark.parametrize("name", [name for name in EVERYTHING if not name.startswith("cluster")])
-def test_everything_of_a_tenant_carries_its_marks(name: str) -> None:
+def test_all_objects_of_a_tenant_have_its_project_labels(name: str) -> None:
     for each in EVERYTHING[name]:
         assert each["metadata"]["labels"].items() >= labels.project_labels(PROJECT).items()
 
 
-def test_everything_but_volumes_is_owned_by_the_anchor() -> None:
+def test_all_lease_objects_except_volumes_are_owned_by_the_anchor() -> None:
     first, *rest = rendered(replace(GANG, volumes=(VOLUME,)), DRIVERS["dra"])
     assert first["kind"] == "ConfigMap"
     orphans = [each for each in rest if "ownerReferences" not in each["metadata"]]
@@ -141,7 +141,7 @@ def test_everything_but_volumes_is_owned_by_the_anchor() -> None:
     assert {(owner["uid"], owner["name"]) for (owner,) in owners} == {(UID, first["metadata"]["name"])}
 
 
-def test_what_a_pod_refers_to_is_applied_before_it() -> None:
+def test_claims_of_a_pod_are_applied_before_its_job() -> None:
     order = kinds(rendered(replace(GANG, volumes=(VOLUME,)), DRIVERS["dra"]))
     assert order.index("ResourceClaim") < order.index("Job")
     assert order.index("PersistentVolumeClaim") < order.index("Job")
@@ -150,14 +150,14 @@ def test_what_a_pod_refers_to_is_applied_before_it() -> None:
 @pytest.mark.parametrize(
     "name", [each for each in EVERYTHING if each.startswith(("lease", "slices", "gang", "shares"))]
 )
-def test_what_makes_pods_is_applied_last(name: str) -> None:
-    """A pod that runs is taken as proof that all else is there."""
+def test_pod_controllers_are_applied_last(name: str) -> None:
+    """A running pod proves that all other objects exist."""
     makers = {"Deployment", "StatefulSet", "Job"}
     order = [kind in makers for kind in kinds(EVERYTHING[name])]
     assert order == sorted(order)
 
 
-def test_a_gang_has_a_pod_on_each_node_with_the_slices_that_lie_there() -> None:
+def test_a_gang_has_one_pod_per_node_with_the_slices_of_that_node() -> None:
     found = pods(rendered(GANG))
     pinned = [_pin(pod) for pod in found]
     requests = [pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in found]
@@ -170,7 +170,7 @@ def _pin(pod: dict[str, Any]) -> str:
     return str(pinned["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
-def test_the_slices_of_a_gpu_together_leave_the_machine_what_a_whole_gpu_leaves_it() -> None:
+def test_a_slice_requests_cpu_in_proportion_to_its_gpu() -> None:
     (slice_of_it,), (whole,) = pods(rendered(LEASE)), pods(rendered(replace(GANG, slices=GANG.slices[:1])))
     requests = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
     assert requests == ["1500m", "12000m"]
@@ -181,21 +181,21 @@ def test_a_spot_lease_has_the_spot_priority_class() -> None:
     assert pods(rendered(spot))[0]["spec"]["priorityClassName"] == "gpub-spot"
 
 
-def test_a_batch_lease_ends_by_itself_when_its_paid_time_does() -> None:
+def test_the_deadline_of_a_batch_job_is_its_paid_time() -> None:
     longer = replace(GANG, paid_until=GANG.paid_until + timedelta(hours=1))
     (was, *_), (now, *_) = of_kind(rendered(GANG), "Job"), of_kind(rendered(longer), "Job")
     assert was["spec"]["activeDeadlineSeconds"] == 7200
     assert now["spec"]["activeDeadlineSeconds"] == 10800
 
 
-def test_what_a_tenant_writes_is_taken_literally() -> None:
+def test_tenant_commands_and_variables_are_not_expanded() -> None:
     program_spec = Workload("own", "python:3", "echo '$(GPUBROKER_LEASE)' $$", env=(("A", "$(B)$$"),))
     (container,) = pods(rendered(replace(LEASE, workload=program_spec)))[0]["spec"]["containers"]
     assert container["args"] == ["echo", "$$(GPUBROKER_LEASE)", "$$$$"]
     assert {"name": "A", "value": "$$(B)$$$$"} in container["env"]
 
 
-def test_keys_and_tokens_are_in_a_secret_that_never_changes() -> None:
+def test_ssh_keys_and_tokens_are_in_immutable_secrets() -> None:
     ssh, jupyter = rendered(LEASE), rendered(EVERY_TEMPLATE["jupyter"])
     (keys,), (token,) = of_kind(ssh, "Secret"), of_kind(jupyter, "Secret")
     assert keys["immutable"] is token["immutable"] is True
@@ -204,11 +204,11 @@ def test_keys_and_tokens_are_in_a_secret_that_never_changes() -> None:
     assert "sesame" not in str(pods(jupyter))
 
 
-def test_a_lease_without_a_server_has_no_secret_and_no_ingress() -> None:
+def test_a_batch_lease_has_no_secret_and_no_ingress() -> None:
     assert kinds(rendered(EVERY_TEMPLATE["batch"])) == ["ConfigMap", "Job"]
 
 
-def test_an_unmetered_lease_is_not_held_back_by_us() -> None:
+def test_an_unmetered_lease_has_no_finalizer() -> None:
     assert "finalizers" not in str(rendered(replace(LEASE, metered=False)))
 
 
@@ -225,18 +225,18 @@ def requested_devices(lease: LeaseSpec) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("profile", "size"), [("half", 4), ("quarter", 2)])
-def test_a_share_asks_for_one_replica_whatever_part_of_a_gpu_that_is(profile: str, size: int) -> None:
+def test_a_share_of_any_size_requests_one_replica(profile: str, size: int) -> None:
     place = replace(LEASE.slices[0], profile=profile, start=0, size=size)
     assert requested_devices(replace(LEASE, offering=SHARE, slices=(place,))) == {"nvidia.com/gpu.shared": "1"}
 
 
-def test_a_pod_never_asks_for_two_replicas() -> None:
+def test_two_shares_in_one_pod_are_refused() -> None:
     places = tuple(replace(LEASE.slices[0], profile="quarter", start=start, size=2) for start in (0, 2))
     with pytest.raises(UnsupportedSpec, match="one replica"):
         rendered(replace(LEASE, offering=SHARE, slices=places))
 
 
-def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_gpu_that_was_sold() -> None:
+def test_hami_limits_memory_and_compute_of_a_soft_share_on_its_gpu() -> None:
     (pod,) = pods(EVERYTHING["shares-hami"])
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
     values = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
@@ -248,7 +248,7 @@ def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_gpu_that_was_sold()
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
 
 
-def test_hami_gives_no_two_parts_of_one_gpu_and_no_share_without_a_cap() -> None:
+def test_hami_refuses_two_shares_of_one_gpu_and_shares_without_isolation() -> None:
     twice = replace(A_QUARTER, slices=(*A_QUARTER.slices, replace(A_QUARTER.slices[0], start=4)))
     with pytest.raises(UnsupportedSpec, match="one share of a GPU"):
         rendered(twice, DRIVERS["hami"])
@@ -257,25 +257,25 @@ def test_hami_gives_no_two_parts_of_one_gpu_and_no_share_without_a_cap() -> None
 
 
 @pytest.mark.parametrize("offering", [SHARE, MIG])
-def test_what_a_node_gives_under_another_name_is_asked_for_by_that(offering: OfferingSpec) -> None:
+def test_the_resource_name_of_a_slice_overrides_the_default(offering: OfferingSpec) -> None:
     place = replace(LEASE.slices[0], resource_name="nvidia.com/gpu")
     assert requested_devices(replace(LEASE, offering=offering, slices=(place,))) == {"nvidia.com/gpu": "1"}
 
 
 @pytest.mark.parametrize("name", ["device_plugin", "dra", "dra_extended"])
-def test_every_slice_that_could_be_sold_is_counted_by_its_projects_quota(name: str) -> None:
+def test_the_project_quota_counts_every_sellable_slice(name: str) -> None:
     hard = of_kind(EVERYTHING[f"project-{name}"], "ResourceQuota")[0]["spec"]["hard"]
     for profile in ("1g.10gb", "1g.10gb+me", "3g.40gb", "7g.80gb"):
         found = gfd.mig_resource_name(profile) if name == "device_plugin" else device_class_of(profile)
         assert any(found in line for line in hard), f"no line counts {profile}"
 
 
-def test_every_slice_that_a_claim_could_name_has_a_class() -> None:
+def test_every_claimable_slice_has_a_device_class() -> None:
     there = {each["metadata"]["name"] for each in of_kind(EVERYTHING["cluster-dra"], "DeviceClass")}
     assert {device_class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
 
 
-def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None:
+def test_broker_roles_have_no_wildcards_and_cannot_read_secrets() -> None:
     roles = of_kind(EVERYTHING["cluster-dra"], "ClusterRole")
     rules = [rule for role in roles for rule in role["rules"]]
     assert "*" not in str(rules)
@@ -283,7 +283,7 @@ def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None
     assert secrets == [["create", "patch"]]
 
 
-def test_at_least_twenty_forbidden_rights_are_tested() -> None:
+def test_at_least_twenty_rights_are_forbidden_and_none_is_granted() -> None:
     refused, given = (
         set(rbac.FORBIDDEN_RIGHTS),
         set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES))),
@@ -293,6 +293,6 @@ def test_at_least_twenty_forbidden_rights_are_tested() -> None:
 
 
 @pytest.mark.parametrize("isolation", [Isolation.SOFT, Isolation.NONE])
-def test_dra_hands_out_no_shares(isolation: Isolation) -> None:
+def test_dra_refuses_shares(isolation: Isolation) -> None:
     with pytest.raises(UnsupportedSpec, match="not shares"):
         rendered(replace(LEASE, offering=replace(LEASE.offering, isolation=isolation)), DRIVERS["dra"])

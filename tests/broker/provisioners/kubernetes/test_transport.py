@@ -1,4 +1,4 @@
-"""Requests to an API server: retries and errors."""
+"""Requests to an API server: retries, errors and authentication."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ REF = ObjectRef(CONFIG_MAP, "l-1-g1", "gt-a")
 THING = {"kind": "ConfigMap", "metadata": {"name": "l-1-g1", "uid": "u-1", "resourceVersion": "7"}}
 
 
-def test_an_apply_sends_the_whole_intent_under_its_manager(serve: StartServer) -> None:
+def test_an_apply_sends_the_full_manifest_with_its_field_manager(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     made = wire.api.apply(ANCHOR, manager="gpubroker-lease", force=True)
     (wanted,) = wire.requests
@@ -31,7 +31,7 @@ def test_an_apply_sends_the_whole_intent_under_its_manager(serve: StartServer) -
     assert wanted.headers["Authorization"] == "Bearer first"
 
 
-def test_an_apply_with_a_uid_is_for_that_very_object(serve: StartServer) -> None:
+def test_an_apply_can_be_bound_to_an_object_uid(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     wire.api.apply(ANCHOR, manager="gpubroker-lease", uid="u-1")
     assert wire.requests[0].body["metadata"]["uid"] == "u-1"
@@ -64,7 +64,7 @@ def test_a_list_is_read_page_by_page(serve: StartServer) -> None:
     assert all("limit=500" in wanted.path for wanted in wire.requests)
 
 
-def test_an_empty_list_may_be_null(serve: StartServer) -> None:
+def test_a_list_without_items_may_be_null(serve: StartServer) -> None:
     assert serve(ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": None})).api.list_all(POD) == (
         [],
         "5",
@@ -72,7 +72,7 @@ def test_an_empty_list_may_be_null(serve: StartServer) -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
-def test_a_busy_server_is_asked_again(serve: StartServer, pauses: list[float], code: int) -> None:
+def test_a_request_to_a_busy_server_is_retried(serve: StartServer, pauses: list[float], code: int) -> None:
     wire = serve(error_status(code, "busy"), error_status(code, "busy"), ScriptedAnswer(body=THING))
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
     assert len(wire.requests) == 3
@@ -94,7 +94,7 @@ def test_retries_without_a_header_back_off_with_jitter(serve: StartServer, pause
     assert len(shares) > 1, "all who were refused at once come back at once"
 
 
-def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: StartServer, pauses: list[float]) -> None:
+def test_a_retry_after_beyond_the_deadline_is_raised_to_the_caller(serve: StartServer, pauses: list[float]) -> None:
     wire = serve(error_status(503, "overloaded", headers={"Retry-After": "300"}))
     with pytest.raises(ClusterUnreachable, match="overloaded") as silence:
         wire.api.apply(ANCHOR, manager="m")
@@ -102,19 +102,19 @@ def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: StartServer, p
     assert (len(wire.requests), pauses) == (1, [])
 
 
-def test_a_server_that_hangs_up_is_asked_again(serve: StartServer, pauses: list[float]) -> None:
+def test_a_dropped_connection_is_retried(serve: StartServer, pauses: list[float]) -> None:
     wire = serve(ScriptedAnswer(hang_up=True), ScriptedAnswer(body=THING))
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
 
 
-def test_a_server_that_always_hangs_up_is_silent(serve: StartServer, quick_time: None) -> None:
+def test_repeatedly_dropped_connections_raise_cluster_unreachable(serve: StartServer, simulated_clock: None) -> None:
     wire = serve(ScriptedAnswer(hang_up=True))
     with pytest.raises(ClusterUnreachable):
         wire.api.get(REF)
     assert len(wire.requests) > 1
 
 
-def test_a_refused_connection_is_reported_without_object_addresses(serve: StartServer, quick_time: None) -> None:
+def test_a_refused_connection_is_reported_without_object_addresses(serve: StartServer, simulated_clock: None) -> None:
     wire = serve()
     wire.host = "http://127.0.0.1:9"
     with pytest.raises(ClusterUnreachable, match="refused") as silence:
@@ -156,7 +156,7 @@ def test_a_rotated_token_is_read_again_once(serve: StartServer) -> None:
     assert [wanted.headers["Authorization"] for wanted in wire.requests] == ["Bearer old", "Bearer new"]
 
 
-def test_a_token_that_stays_bad_is_denied(serve: StartServer) -> None:
+def test_a_token_rejected_twice_is_denied(serve: StartServer) -> None:
     wire = serve(error_status(401, "Unauthorized"))
     with pytest.raises(api_errors.AccessDenied, match="Unauthorized"):
         wire.api.get(REF)
@@ -187,7 +187,7 @@ def test_a_token_that_stays_bad_is_denied(serve: StartServer) -> None:
         (error_status(418, "teapot"), ClusterUnreachable),
     ],
 )
-def test_every_refusal_has_a_type_of_its_own(
+def test_every_api_error_has_its_own_exception_type(
     serve: StartServer, answer: ScriptedAnswer, type_: type[Exception]
 ) -> None:
     wire = serve(answer)
@@ -198,14 +198,14 @@ def test_every_refusal_has_a_type_of_its_own(
     assert len(wire.requests) == 1
 
 
-def test_a_proxy_that_answers_in_html_is_quoted(
+def test_an_html_error_of_a_proxy_is_quoted(
     serve: StartServer, exhaust_deadline: Callable[[KubernetesApi], KubernetesApi]
 ) -> None:
     with pytest.raises(ClusterUnreachable, match="Bad Gateway"):
         exhaust_deadline(serve(ScriptedAnswer(502, b"<html>Bad Gateway</html>")).api).get(REF)
 
 
-def test_a_watch_yields_lines_whatever_the_chunks_are(serve: StartServer) -> None:
+def test_a_watch_yields_lines_regardless_of_chunk_boundaries(serve: StartServer) -> None:
     chunks = (b'{"type":"AD', b'DED"}\n{"type":', b'"BOOKMARK"}\n\n', b'{"type":"x"}\n')
     wire = serve(ScriptedAnswer(chunks=chunks))
     lines = list(wire.api.watch(POD, version="5", labels="a=b", seconds=300))
@@ -215,7 +215,7 @@ def test_a_watch_yields_lines_whatever_the_chunks_are(serve: StartServer) -> Non
     assert "timeoutSeconds=300" in wire.requests[0].path
 
 
-def test_a_watch_from_too_long_ago_is_expired(serve: StartServer) -> None:
+def test_a_watch_from_an_old_version_raises_version_expired(serve: StartServer) -> None:
     with pytest.raises(api_errors.VersionExpired):
         list(serve(error_status(410, "too old")).api.watch(POD, version="1", seconds=300))
 
@@ -230,14 +230,14 @@ def test_a_watch_reports_that_it_is_open_before_the_first_event(serve: StartServ
     assert opened == [True]
 
 
-def test_merging_changes_a_subresource(serve: StartServer) -> None:
+def test_a_merge_patch_can_change_a_subresource(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     wire.api.merge(REF, {"metadata": {"labels": {"a": "b"}}}, manager="m", subresource="status")
     assert wire.requests[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
     assert wire.requests[0].headers["Content-Type"] == "application/merge-patch+json"
 
 
-def test_creating_posts_to_the_collection(serve: StartServer) -> None:
+def test_a_create_request_posts_to_the_collection(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(201, THING))
     assert wire.api.create(ANCHOR, manager="m").metadata.uid == "u-1"
     assert wire.requests[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
@@ -274,7 +274,7 @@ def of_user(server: str = "https://cluster.example:6443/", **user: Any) -> dict[
 
 
 EXEC = {"command": "no-such-program-anywhere", "apiVersion": "client.authentication.k8s.io/v1"}
-BROKEN_WAYS = {
+INVALID_CREDENTIALS = {
     "no-such-program-anywhere": {"exec": EXEC},
     "process returned 1": {"exec": {**EXEC, "command": "false"}},
     "Expected key exec": {"exec": None},
@@ -287,7 +287,7 @@ BROKEN_WAYS = {
 }
 
 
-@pytest.mark.parametrize(("says", "user"), BROKEN_WAYS.items())
+@pytest.mark.parametrize(("says", "user"), INVALID_CREDENTIALS.items())
 def test_invalid_credentials_are_denied_with_the_reason(says: str, user: dict[str, Any]) -> None:
     with pytest.raises(api_errors.AccessDenied, match=says):
         connect_api(of_user(**user))
@@ -300,25 +300,27 @@ def test_an_invalid_proxy_url_is_denied() -> None:
         connect_api(kubeconfig)
 
 
-def test_a_line_end_after_a_token_is_not_sent() -> None:
+def test_a_trailing_line_break_of_a_token_is_not_sent() -> None:
     assert connect_api(of_user(token="abc\n")).authorization() == "Bearer abc"
 
 
 FOREIGN_ANSWERS = {
-    "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
-    "nothing": ScriptedAnswer(body=b""),
-    "no JSON": ScriptedAnswer(body=b"{no"),
-    "another shape": ScriptedAnswer(body={"metadata": ["x"]}),
+    "HTML page": ScriptedAnswer(body=b"<html>Sign in</html>"),
+    "empty body": ScriptedAnswer(body=b""),
+    "invalid JSON": ScriptedAnswer(body=b"{no"),
+    "unexpected fields": ScriptedAnswer(body={"metadata": ["x"]}),
 }
 
 
 @pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
-def test_a_success_of_something_else_is_no_answer(serve: StartServer, answer: ScriptedAnswer) -> None:
+def test_a_successful_response_of_another_service_raises_cluster_unreachable(
+    serve: StartServer, answer: ScriptedAnswer
+) -> None:
     with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes"):
         serve(answer).api.apply(ANCHOR, manager="m")
 
 
-def test_a_list_of_something_else_is_no_empty_list(serve: StartServer) -> None:
+def test_a_list_of_another_service_raises_cluster_unreachable(serve: StartServer) -> None:
     with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes: the response is not a list"):
         serve(ScriptedAnswer(body={"hello": "world"})).api.list_all(POD)
 
@@ -333,7 +335,7 @@ def test_redirects_to_another_server_are_not_followed(serve: StartServer) -> Non
     assert len(wire.requests) == 2
 
 
-def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
+def test_a_kubeconfig_gives_the_host_token_and_connection_pool() -> None:
     kubeconfig = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],

@@ -1,4 +1,4 @@
-"""Volume claims are mounted in the home and deleted only when ours."""
+"""Mount paths and deletion of volume claims."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ def claim(**meta: Any) -> ScriptedAnswer:
     return ScriptedAnswer(body={"metadata": {"name": "v-1", "namespace": "gt-1", "uid": "u-1", "labels": OURS, **meta}})
 
 
-@pytest.mark.parametrize(("template", "home"), [("jupyter", "/home/jovyan/work"), ("ssh", HOME), ("nobody's", HOME)])
-def test_a_volume_lies_at_the_home_of_what_runs(template: str, home: str) -> None:
+@pytest.mark.parametrize(("template", "home"), [("jupyter", "/home/jovyan/work"), ("ssh", HOME), ("unknown", HOME)])
+def test_a_volume_is_mounted_at_the_home_of_its_template(template: str, home: str) -> None:
     assert volume_specs(KEPT, template) == (VolumeSpec("vol_1", 30, home),)
     assert volume_specs(None, template) == ()
 

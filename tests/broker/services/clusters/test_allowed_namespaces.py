@@ -1,4 +1,4 @@
-"""Leases accept traffic only from the configured or derived namespaces."""
+"""Namespaces from which leases accept traffic."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from broker.provisioners.kubernetes.cluster_connection import connect_to_cluster
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
 from broker.services.clusters.registration import cluster_registration
 from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, StartServer
-from tests.broker.provisioners.kubernetes.test_observation_cache import order
+from tests.broker.provisioners.kubernetes.test_observation_cache import provision_spec
 from tests.simulation import NOW, OPERATOR
 
 
@@ -32,8 +32,8 @@ def test_network_policies_allow_the_namespaces_of_the_ingress(
     into = connect_to_cluster(cluster.pk, dict)
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     provisioner = KubernetesProvisioner(cluster.pk, replace(into, transport=wire.transport, memory=None))
-    with pytest.raises(ClusterUnreachable):  # for it answers nonsense from then on
-        provisioner.ensure(order(), now=NOW)
+    with pytest.raises(ClusterUnreachable):  # the scripted server answers invalid objects from here on
+        provisioner.ensure(provision_spec(), now=NOW)
     (policy,) = (each.body for each in wire.requests if "/gpub-ingress?" in each.path)
     sources = [source for rule in policy["spec"]["ingress"] for source in rule["from"]]
     names = [each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for each in sources]

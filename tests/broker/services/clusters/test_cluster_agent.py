@@ -1,4 +1,4 @@
-"""The cluster agent handles events without a cluster."""
+"""Events, inventory and leadership of the cluster agent."""
 
 from datetime import timedelta
 from typing import Any
@@ -61,7 +61,7 @@ def pod(version: int = 5) -> dict[str, Any]:
     return {"metadata": meta, "status": {"phase": "Running"}}
 
 
-def test_changes_around_a_list_are_kept_in_order(agent: ClusterAgent, sim: Simulation) -> None:
+def test_changes_before_and_after_a_list_are_applied_in_order(agent: ClusterAgent, sim: Simulation) -> None:
     batch = [
         found(POD, "ADDED", pod(5), version=5),
         found(POD, "BEGUN"),
@@ -84,14 +84,14 @@ def test_a_change_in_unused_fields_is_not_stored(agent: ClusterAgent, sim: Simul
         return kept.version, kept.body["status"]["phase"]
 
     assert seen("ADDED", 5) == (5, "Running")
-    assert seen("MODIFIED", 6) == (5, "Running")  # somebody annotated it
+    assert seen("MODIFIED", 6) == (5, "Running")  # an annotation changed
     assert ClusterWatch.objects.get().version == 6
     assert seen("MODIFIED", 7, status={"phase": "Failed"}) == (7, "Failed")
     agent.absorb([found(POD, "DELETED", pod(8), version=8)], now=sim.now)
     assert seen("ADDED", 9, status={"phase": "Failed"}) == (9, "Failed")
 
 
-def test_a_pod_that_writes_a_nul_is_kept_without_it(agent: ClusterAgent, sim: Simulation) -> None:
+def test_nul_characters_in_a_pod_status_are_removed(agent: ClusterAgent, sim: Simulation) -> None:
     """One pod's NUL must not stop the others' observation."""
     words, kept = "over\0 \\u0000", "over \\u0000"
     said = {"message": words}
@@ -104,7 +104,7 @@ def test_a_pod_that_writes_a_nul_is_kept_without_it(agent: ClusterAgent, sim: Si
     assert container["state"]["terminated"]["message"] == container["lastState"]["waiting"]["message"] == kept
 
 
-def test_a_list_of_what_is_known_already_is_not_written_again(agent: ClusterAgent, sim: Simulation) -> None:
+def test_a_list_does_not_rewrite_known_objects(agent: ClusterAgent, sim: Simulation) -> None:
     def listed(version: int, *there: dict[str, Any]) -> dict[str, int]:
         begun, paged = found(POD, "BEGUN"), found(POD, "PAGED", *there, version=version)
         agent.absorb([begun, paged, found(POD, "LISTED", version=version)], now=sim.now)
@@ -140,13 +140,13 @@ def listing(*objects: dict[str, Any]) -> ScriptedAnswer:
 
 
 def reconnect(agent: ClusterAgent, connection: clusters.ClusterConnection) -> None:
-    """Let every part of the agent that asks its cluster do so through this."""
+    """Replace the connection of every part of the agent."""
     for part in (agent, agent.identity, agent.objects, agent.inventory):
         part.connection = connection
 
 
-def through(agent: ClusterAgent, serve: StartServer, *script: ScriptedAnswer) -> ScriptedServer:
-    """Let the agent speak to a server that answers from a script."""
+def connect_to(agent: ClusterAgent, serve: StartServer, *script: ScriptedAnswer) -> ScriptedServer:
+    """Connect the agent to a scripted server."""
     wire = serve(*script)
     reconnect(agent, clusters.ClusterConnection(wire.transport, agent.connection.driver))
     return wire
@@ -156,22 +156,22 @@ def nodes(*there: dict[str, Any]) -> list[WatchEvent]:
     return [found(NODE, "BEGUN"), found(NODE, "PAGED", *there), found(NODE, "LISTED")]
 
 
-def test_inventory_is_taken_from_the_rows_once_they_are_there(
+def test_the_inventory_is_built_from_observed_nodes_without_requests(
     agent: ClusterAgent, serve: StartServer, sim: Simulation
 ) -> None:
-    wire = through(agent, serve)
+    wire = connect_to(agent, serve)
     agent.run_turn(0)
     assert not Gpu.objects.exists()
     agent.absorb(nodes(node()), now=sim.now)
     agent.run_turn(0)
     assert Gpu.objects.get().node.name == "n01"
-    assert wire.requests == []  # the watch has told it all
+    assert wire.requests == []  # the watch has delivered everything
 
 
-def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
+def test_an_unchanged_inventory_is_not_stored_again(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    through(agent, serve)
+    connect_to(agent, serve)
     taken: list[int] = []
     monkeypatch.setattr(
         cluster_registration, "update_inventory", lambda cluster, found, now: taken.append(len(found)) or []
@@ -192,10 +192,10 @@ def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
     assert take(node(version=7), node("n02")) == 4
 
 
-def test_what_is_not_for_sale_is_said(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:
+def test_an_unknown_gpu_product_adds_no_inventory(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:
     strange = node()
     strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
-    through(agent, serve)
+    connect_to(agent, serve)
     agent.absorb(nodes(strange), now=sim.now)
     agent.run_turn(0)
     assert not Gpu.objects.exists()
@@ -204,24 +204,24 @@ def test_what_is_not_for_sale_is_said(agent: ClusterAgent, serve: StartServer, s
 def test_the_inventory_is_kept_when_the_cluster_identity_cannot_be_read(
     agent: ClusterAgent, serve: StartServer, sim: Simulation
 ) -> None:
-    through(agent, serve)
+    connect_to(agent, serve)
     agent.absorb(nodes(node()), now=sim.now)
     agent.run_turn(0)
     Cluster.objects.update(uid="uid-1")
-    through(agent, serve, error_status(403, "forbidden"))
+    connect_to(agent, serve, error_status(403, "forbidden"))
     agent.absorb(nodes(), now=sim.now)
     agent.identity.uid, agent.inventory.due_at = "uid-1", 0
     agent.run_turn(0)
     assert Gpu.objects.get().health == "healthy"
     assert not agent.frozen
     kube_system = {"metadata": {"name": "kube-system", "uid": "uid-2"}}
-    through(agent, serve, listing(kube_system))
+    connect_to(agent, serve, listing(kube_system))
     agent.take_inventory(now=sim.now)
     assert agent.frozen
 
 
 def published(version: int, *gpus: str) -> dict[str, Any]:
-    """Return what the DRA driver of n01 says it has."""
+    """Return the resource slice that the DRA driver of n01 publishes."""
     devices = [
         {
             "name": name,
@@ -238,7 +238,7 @@ def published(version: int, *gpus: str) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n01", "devices": devices}}
 
 
-def test_a_dra_cluster_takes_its_inventory_from_watched_resource_slices(
+def test_a_dra_cluster_builds_its_inventory_from_watched_resource_slices(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert RESOURCE_SLICE not in {each.kind for each in agent.reflectors}
@@ -310,10 +310,10 @@ def test_a_profile_without_a_device_class_is_not_sold_until_it_has_one(
     assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"whole-gpu": [0]}]
 
 
-def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
+def test_frequent_node_changes_update_the_inventory_once_per_interval(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    through(agent, serve)
+    connect_to(agent, serve)
     moment, taken = [1000.0], []
     monkeypatch.setattr(cluster_agent.clock, "monotonic", lambda: moment[0])
     monkeypatch.setattr(
@@ -331,8 +331,8 @@ def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
     assert taken == [1, 4]
 
 
-class Still:
-    """Whatever it should follow, it ends, as a thread does that met what nobody foresaw."""
+class EndedThread:
+    """A thread that ends at once, as after an unexpected error."""
 
     beats, is_open, is_idle, kind = 0, False, True, POD
 
@@ -340,23 +340,23 @@ class Still:
         """End at once."""
 
 
-def test_following_ends_on_a_stop_request(agent: ClusterAgent, serve: StartServer) -> None:
-    through(agent, serve)
+def test_the_agent_ends_on_a_stop_request(agent: ClusterAgent, serve: StartServer) -> None:
+    connect_to(agent, serve)
     requests: list[bool] = []
     agent.reflectors = []
-    agent.heartbeat = agent.repair.repairer = Still()  # type: ignore[assignment]
+    agent.heartbeat = agent.repair.repairer = EndedThread()  # type: ignore[assignment]
     agent.follow(lambda: requests.append(True) or len(requests) < 2)  # type: ignore[func-returns-value]
 
 
-def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: StartServer) -> None:
-    through(agent, serve)
+def test_an_agent_whose_watch_ended_raises_an_error(agent: ClusterAgent, serve: StartServer) -> None:
+    connect_to(agent, serve)
 
-    agent.reflectors = [Still()]  # type: ignore[list-item]
+    agent.reflectors = [EndedThread()]  # type: ignore[list-item]
     with pytest.raises(cluster_agent.WatchEnded, match="unexpected error"):
         agent.follow(lambda: True)
 
 
-def test_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
+def test_only_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
     assert leadership.try_become_leader(agent.cluster)
     assert leadership.try_become_leader(agent.cluster)  # the same session may ask again
     other = connections.create_connection("default")
@@ -371,7 +371,7 @@ def test_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
         other.close()
 
 
-def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> None:
+def test_a_second_agent_waits_until_the_first_releases_leadership(agent: ClusterAgent) -> None:
     first = connections.create_connection("default")
     try:
         with first.cursor() as cursor:
@@ -385,7 +385,7 @@ def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> No
         assert clock.monotonic() < ends
 
 
-def test_an_unknown_cluster_is_refused_with_the_registered_ones(agent: ClusterAgent) -> None:
+def test_an_unknown_cluster_name_is_refused_with_the_registered_names(agent: ClusterAgent) -> None:
     assert find_cluster("east") == find_cluster(agent.cluster.pk) == agent.cluster
     with pytest.raises(CommandError, match="Registered: east"):
         call_command("kube_agent", "west")
@@ -407,12 +407,14 @@ def test_a_stale_heartbeat_is_not_stored(agent: ClusterAgent, sim: Simulation) -
     agent.absorb([beat(7, 3)], now=at)  # it proves what was true when it was sent
     assert timedelta(seconds=3) <= at - ClusterObject.objects.get().seen_at < timedelta(seconds=5)
     mine = {"metadata": {"name": name, "namespace": "gpubroker-system", "uid": "u", "resourceVersion": "8"}}
-    agent.absorb([found(CONFIG_MAP, "MODIFIED", mine, version=8)], now=at)  # sent by whom, nobody knows
+    agent.absorb([found(CONFIG_MAP, "MODIFIED", mine, version=8)], now=at)  # without a send time
     assert ClusterObject.objects.get().seen_at == at
 
 
-def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterAgent, serve: StartServer) -> None:
-    wire = through(agent, serve, listing({"metadata": {"name": "kube-system", "uid": "uid-1"}}))
+def test_a_heartbeat_with_an_older_resource_version_freezes_the_cluster(
+    agent: ClusterAgent, serve: StartServer
+) -> None:
+    wire = connect_to(agent, serve, listing({"metadata": {"name": "kube-system", "uid": "uid-1"}}))
     agent.identity.uid = "uid-1"
 
     def answer(version: str) -> ClusterObjectHeader:
@@ -428,7 +430,7 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterA
 
 
 def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent, serve: StartServer) -> None:
-    through(agent, serve)
+    connect_to(agent, serve)
     agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
     agent.run_turn(0)
     assert not agent.frozen
@@ -441,7 +443,7 @@ def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent,
 
 
 def test_an_agent_sees_all_objects_only_while_every_watch_is_open(agent: ClusterAgent) -> None:
-    agent.reflectors.append(Still())  # type: ignore[arg-type]
+    agent.reflectors.append(EndedThread())  # type: ignore[arg-type]
     agent.reflectors[-1].kind = RESOURCE_SLICE
     assert not agent.sees_all()
     for each in agent.reflectors:

@@ -1,4 +1,4 @@
-"""Clusters are probed, examined by a worker, and checked for plausibility."""
+"""Health probes, examinations and inventory plausibility of clusters."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ Named = Callable[[str], ScriptedAnswer]
 
 
 @pytest.fixture
-def joined(sim: Simulation, settings: Any) -> Cluster:
+def registered_cluster(sim: Simulation, settings: Any) -> Cluster:
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
     gpu_catalogue.load_gpu_models()
     return cluster_registration.register_cluster(
@@ -70,7 +70,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ScriptedS
         yield serve
 
 
-def who(uid: str, *, version: int = 1) -> ScriptedAnswer:
+def kube_system(uid: str, *, version: int = 1) -> ScriptedAnswer:
     namespace = {"metadata": {"name": "kube-system", "uid": uid}}
     return ScriptedAnswer(body={"metadata": {"resourceVersion": str(version)}, "items": [namespace] if uid else []})
 
@@ -84,80 +84,82 @@ def probe(cluster: Cluster, sim: Simulation) -> Cluster:
     return fresh(cluster)
 
 
-def test_a_cluster_that_answers_is_known_by_its_uid(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+def test_a_probe_stores_the_uid_of_a_cluster(
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
-    answers(who("uid-1"))
-    seen = probe(joined, sim)
+    answers(kube_system("uid-1"))
+    seen = probe(registered_cluster, sim)
     assert (seen.uid, seen.unreachable_since) == ("uid-1", None)
-    assert probe(joined, sim).version == seen.version
-    assert health_probe.clusters_to_probe() == [joined.pk]
+    assert probe(registered_cluster, sim).version == seen.version
+    assert health_probe.clusters_to_probe() == [registered_cluster.pk]
 
 
-def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+def test_a_cluster_with_a_fresh_agent_heartbeat_is_not_probed(
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
-    wire, ref = answers(who("uid-1")), heartbeat_ref(joined.pk)
+    wire, ref = answers(kube_system("uid-1")), heartbeat_ref(registered_cluster.pk)
     ClusterObject.objects.create(
-        cluster=joined, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=sim.now
+        cluster=registered_cluster, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=sim.now
     )
-    assert probe(joined, sim).uid == "uid-1"  # who it is must be known first
-    probe(joined, sim)
+    assert probe(registered_cluster, sim).uid == "uid-1"  # who it is must be known first
+    probe(registered_cluster, sim)
     assert len(wire.requests) == 1
     sim.clock.at += timedelta(seconds=21)
-    probe(joined, sim)
+    probe(registered_cluster, sim)
     assert len(wire.requests) == 2
 
 
-def test_an_outage_starts_with_the_first_failed_probe_and_ends_with_an_answer(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+def test_an_outage_lasts_from_the_first_failed_probe_to_a_successful_one(
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     answers(error_status(403, "forbidden"))
     began = sim.now
-    assert probe(joined, sim).unreachable_since == began
+    assert probe(registered_cluster, sim).unreachable_since == began
     sim.clock.at += timedelta(seconds=15)
-    silent = probe(joined, sim)
+    silent = probe(registered_cluster, sim)
     assert (silent.unreachable_since, silent.unreachable_reason) == (began, "forbidden")
-    answers(who("uid-1"))
-    back = probe(joined, sim)
+    answers(kube_system("uid-1"))
+    back = probe(registered_cluster, sim)
     assert (back.unreachable_since, back.unreachable_reason) == (None, "")
 
 
 def test_a_different_cluster_uid_marks_the_cluster_unreachable(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     Cluster.objects.update(uid="uid-1")
-    answers(who("uid-2"))
-    seen = probe(joined, sim)
+    answers(kube_system("uid-2"))
+    seen = probe(registered_cluster, sim)
     assert seen.unreachable_since is not None
     assert "another cluster" in seen.unreachable_reason
     assert seen.uid == "uid-1"
 
 
-def test_an_older_state_of_a_cluster_is_frozen_though_nobody_lists_anything(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+def test_a_probe_freezes_a_cluster_that_was_restored_to_an_older_state(
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     """Watches ahead of an older state hear nothing."""
     Cluster.objects.update(uid="uid-1")
-    ClusterWatch.objects.create(cluster=joined, kind="Pod", version=120, last_event_at=sim.now, synced_at=sim.now)
-    answers(who("uid-1", version=120))
-    assert not probe(joined, sim).frozen
-    answers(who("uid-1", version=119))
-    seen = probe(joined, sim)
+    ClusterWatch.objects.create(
+        cluster=registered_cluster, kind="Pod", version=120, last_event_at=sim.now, synced_at=sim.now
+    )
+    answers(kube_system("uid-1", version=120))
+    assert not probe(registered_cluster, sim).frozen
+    answers(kube_system("uid-1", version=119))
+    seen = probe(registered_cluster, sim)
     assert "its state is older" in seen.frozen
     assert seen.unreachable_since == sim.now
 
 
-def test_a_cluster_without_the_namespace_of_every_cluster_is_none(
-    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+def test_a_cluster_without_kube_system_is_reported_as_another_cluster(
+    registered_cluster: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     Cluster.objects.update(uid="uid-1")
-    answers(who(""))
-    assert "another cluster" in probe(joined, sim).unreachable_reason
+    answers(kube_system(""))
+    assert "another cluster" in probe(registered_cluster, sim).unreachable_reason
 
 
-def test_an_examination_is_asked_for_done_by_a_worker_and_kept(
-    joined: Cluster, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+def test_a_requested_examination_is_run_by_a_worker_and_stored(
+    registered_cluster: Cluster, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = []
     monkeypatch.setattr(
@@ -165,17 +167,17 @@ def test_an_examination_is_asked_for_done_by_a_worker_and_kept(
         "collect_snapshot",
         lambda kubeconfig, driver, **rest: (known.append(rest["known"]), WELL)[1],
     )
-    cluster_examination.request_examination(joined, actor=OPERATOR, now=sim.now)
-    assert ("broker.examine_cluster", joined.pk) in {hint[2:4] for hint in sim.messages}
+    cluster_examination.request_examination(registered_cluster, actor=OPERATOR, now=sim.now)
+    assert ("broker.examine_cluster", registered_cluster.pk) in {hint[2:4] for hint in sim.messages}
     assert ClusterExamination.objects.get().done_at is None
-    cluster_examination.run_examination(joined.pk, now=sim.now)
+    cluster_examination.run_examination(registered_cluster.pk, now=sim.now)
     done = ClusterExamination.objects.get()
     assert (done.asked_by, done.done_at) == (OPERATOR.label, sim.now)
     assert len(json.loads(json.dumps(done.findings))) > 40
     assert known[0].orders == frozenset()
 
 
-def test_a_cluster_is_examined_before_it_joins(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_is_examined_before_registration(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu_catalogue.load_gpu_models()
     known = []
     monkeypatch.setattr(
@@ -188,14 +190,14 @@ def test_a_cluster_is_examined_before_it_joins(sim: Simulation, monkeypatch: pyt
     assert known == [RegisteredCluster()]
 
 
-def test_without_credentials_there_is_one_finding(joined: Cluster, sim: Simulation) -> None:
+def test_an_examination_without_credentials_has_one_finding(registered_cluster: Cluster, sim: Simulation) -> None:
     ClusterCredential.objects.all().delete()
-    (only,) = cluster_examination.examine_cluster(joined, now=sim.now)
+    (only,) = cluster_examination.examine_cluster(registered_cluster, now=sim.now)
     assert (only.name, only.outcome) == ("reachable", "bad")
     assert "an operator must add them" in only.seen
 
 
-def test_a_simulated_cluster_has_nothing_to_examine(sim: Simulation) -> None:
+def test_examining_a_simulated_cluster_is_refused(sim: Simulation) -> None:
     create_fleet()
     with pytest.raises(ProblemError, match="simulated"):
         cluster_examination.request_examination(Cluster.objects.get(), actor=OPERATOR, now=sim.now)
@@ -216,28 +218,33 @@ def healthy() -> int:
     return Gpu.objects.filter(health=GpuHealth.HEALTHY).count()
 
 
-def test_a_list_that_is_suddenly_empty_is_not_believed(joined: Cluster, sim: Simulation) -> None:
-    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
-    (why,) = cluster_registration.update_inventory(joined, [], now=sim.now)
+def test_a_suddenly_empty_inventory_is_not_applied(registered_cluster: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(registered_cluster, nodes(4), now=sim.now)
+    (why,) = cluster_registration.update_inventory(registered_cluster, [], now=sim.now)
     assert "0 of 32" in why
-    assert (healthy(), fresh(joined).inventory_paused_reason) == (32, why)
-    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
-    assert fresh(joined).inventory_paused_reason == ""
+    assert (healthy(), fresh(registered_cluster).inventory_paused_reason) == (32, why)
+    cluster_registration.update_inventory(registered_cluster, nodes(4), now=sim.now)
+    assert fresh(registered_cluster).inventory_paused_reason == ""
 
 
-def test_a_single_node_may_disappear_and_return(joined: Cluster, sim: Simulation) -> None:
-    cluster_registration.update_inventory(joined, nodes(2), now=sim.now)
-    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+def test_a_single_node_may_disappear_and_return(registered_cluster: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(registered_cluster, nodes(2), now=sim.now)
+    cluster_registration.update_inventory(registered_cluster, nodes(1), now=sim.now)
     assert healthy() == 8
-    cluster_registration.update_inventory(joined, nodes(2), now=sim.now)
+    cluster_registration.update_inventory(registered_cluster, nodes(2), now=sim.now)
     assert healthy() == 16
 
 
-def test_an_operator_may_accept_missing_gpus(joined: Cluster, sim: Simulation) -> None:
-    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
-    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+def test_an_operator_may_accept_missing_gpus(registered_cluster: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(registered_cluster, nodes(4), now=sim.now)
+    cluster_registration.update_inventory(registered_cluster, nodes(1), now=sim.now)
     assert healthy() == 32
-    cluster_registration.accept_missing_inventory(joined, why="the rack was sold", actor=OPERATOR, now=sim.now)
-    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+    cluster_registration.accept_missing_inventory(
+        registered_cluster, why="the rack was sold", actor=OPERATOR, now=sim.now
+    )
+    cluster_registration.update_inventory(registered_cluster, nodes(1), now=sim.now)
     assert healthy() == 8
-    assert (fresh(joined).accept_next_inventory, fresh(joined).inventory_paused_reason) == (False, "")
+    assert (fresh(registered_cluster).accept_next_inventory, fresh(registered_cluster).inventory_paused_reason) == (
+        False,
+        "",
+    )

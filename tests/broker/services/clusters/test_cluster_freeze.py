@@ -1,4 +1,4 @@
-"""A replaced or restored cluster is frozen until an operator decides."""
+"""Freezing of replaced or restored clusters, until an operator decides."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, o
 
 
 @pytest.mark.deep
-def test_a_lease_in_a_frozen_cluster_keeps_its_state_and_is_charged_to_its_last_proof(sim: Simulation) -> None:
+def test_a_lease_in_a_frozen_cluster_stays_active_and_is_charged_to_its_last_observation(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     last = reload_lease(lease).seen_at
@@ -38,7 +38,7 @@ def test_a_lease_in_a_frozen_cluster_keeps_its_state_and_is_charged_to_its_last_
     assert (reload_lease(lease).state, reload_lease(lease).conditions) == ("active", {})
 
 
-def test_nothing_is_sold_where_it_is_frozen(sim: Simulation) -> None:
+def test_gpus_of_a_frozen_cluster_are_not_sold(sim: Simulation) -> None:
     create_gpus(1)
     cluster_freeze.freeze_cluster(Cluster.objects.get().pk, "its state is older than seen before")
     lease = sim.request_lease(create_tenant(), offering())
@@ -48,7 +48,7 @@ def test_nothing_is_sold_where_it_is_frozen(sim: Simulation) -> None:
 
 
 @pytest.mark.parametrize("act", ["ensure", "observe", "remove"])
-def test_a_frozen_cluster_is_asked_nothing(sim: Simulation, act: str) -> None:
+def test_a_frozen_cluster_receives_no_requests(sim: Simulation, act: str) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with tenant_scope(lease.tenant_id):
@@ -62,7 +62,7 @@ def test_a_frozen_cluster_is_asked_nothing(sim: Simulation, act: str) -> None:
         frozen.remove_named(order.name, now=sim.now)
 
 
-def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
+def test_a_list_with_an_older_version_freezes_the_cluster_and_keeps_objects(
     agent: ClusterAgent, sim: Simulation
 ) -> None:
     pod = {"metadata": {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "90"}}
@@ -76,7 +76,7 @@ def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
     assert ClusterObject.objects.exists()
     cluster_freeze.freeze_cluster(agent.cluster.pk, "another reason")
     assert "its state is older" in Cluster.objects.get().frozen
-    agent.follow(lambda: True)  # ends by itself: whoever follows it begins anew
+    agent.follow(lambda: True)  # ends by itself; the next agent starts again
     cluster_freeze.unfreeze_cluster(Cluster.objects.get(), why="looked", actor=OPERATOR, now=sim.now)
     assert "broker.sweep_all" in [hint[2] for hint in sim.messages]  # what came back goes before others come
     assert not ClusterObject.objects.exists()
@@ -84,7 +84,7 @@ def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
     assert not cluster_freeze.is_frozen(agent.cluster.pk)
 
 
-def test_another_cluster_at_the_same_address_freezes_it(
+def test_a_cluster_replaced_at_the_same_address_is_frozen(
     agent: ClusterAgent, sim: Simulation, serve: StartServer
 ) -> None:
     other = {"metadata": {"name": "kube-system", "uid": "another"}}

@@ -1,4 +1,4 @@
-"""Nodes and GPUs of a cluster become inventory and follow its reports."""
+"""Registration, inventory and ingress settings of clusters."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -35,11 +35,11 @@ def gpu(index: int = 0, **changes: Any) -> DiscoveredGpu:
     return DiscoveredGpu(index=index, **found)
 
 
-def take(cluster: Cluster, *gpus: DiscoveredGpu, problems: tuple[str, ...] = ()) -> list[str]:
+def update_inventory_of_n1(cluster: Cluster, *gpus: DiscoveredGpu, problems: tuple[str, ...] = ()) -> list[str]:
     return cluster_registration.update_inventory(cluster, [DiscoveredNode("n1", gpus, problems)], now=NOW)
 
 
-def test_new_credentials_replace_the_old(cluster: Cluster) -> None:
+def test_new_credentials_replace_the_old_ones(cluster: Cluster) -> None:
     way = {**KUBECONFIG, "clusters": [{"name": "cluster", "cluster": {"server": "https://two.example"}}]}
     cluster_registration.renew_credentials(cluster, way, actor=OPERATOR, now=NOW)
     cluster.refresh_from_db()
@@ -47,7 +47,7 @@ def test_new_credentials_replace_the_old(cluster: Cluster) -> None:
     assert b"two.example" in crypto.decrypt(bytes(ClusterCredential.objects.get().sealed))
 
 
-def test_without_a_key_no_cluster_joins(cluster: Cluster, settings: Any) -> None:
+def test_a_cluster_cannot_be_registered_without_an_encryption_key(cluster: Cluster, settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = ""
     with pytest.raises(crypto.CredentialKeyError):
         cluster_registration.register_cluster(
@@ -56,9 +56,9 @@ def test_without_a_key_no_cluster_joins(cluster: Cluster, settings: Any) -> None
     assert not Cluster.objects.filter(name="west").exists()
 
 
-def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
+def test_reported_nodes_and_gpus_are_added_to_the_inventory_once(cluster: Cluster) -> None:
     for _ in range(2):
-        assert take(cluster, gpu(0), gpu(1, cuts=(), uuid="GPU-real")) == []
+        assert update_inventory_of_n1(cluster, gpu(0), gpu(1, cuts=(), uuid="GPU-real")) == []
     node = Node.objects.get()
     fixed, dynamic = Gpu.objects.order_by("index")
     assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
@@ -66,13 +66,13 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
 
 
-def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
+def test_a_custom_resource_name_is_stored_with_the_slices_of_its_gpu(cluster: Cluster) -> None:
     """Labels of sharing are read long before a lease is rendered."""
     halves = (DiscoveredSlice(0, 4, "half"), DiscoveredSlice(4, 4, "half"))
     shared = gpu(0, isolation=Isolation.SOFT, cuts=halves, resource_name="nvidia.com/gpu")
-    assert take(cluster, shared) == []
-    assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
-    take(cluster, gpu(0, isolation=Isolation.SOFT, cuts=halves))
+    assert update_inventory_of_n1(cluster, shared) == []
+    assert [partitioned_gpu["asks"] for partitioned_gpu in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
+    update_inventory_of_n1(cluster, gpu(0, isolation=Isolation.SOFT, cuts=halves))
     assert "asks" not in Gpu.objects.get().fixed_layout[0]
 
 
@@ -80,15 +80,13 @@ def test_published_profiles_are_stored_until_all_are_published_again(cluster: Cl
     found = published_profiles({"1g.10gb": [0, 1]})
     for publishes, kept in ((found, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
         for _ in range(2):
-            assert take(cluster, gpu(0, cuts=(), uuid="GPU-real", published=publishes)) == []
+            assert update_inventory_of_n1(cluster, gpu(0, cuts=(), uuid="GPU-real", published=publishes)) == []
         assert Gpu.objects.get().published == kept
     assert Gpu.objects.get().version == 3
     assert Gpu.objects.filter(published__isnull=True).exists()
 
 
-def test_gpus_of_one_moment_have_their_ids_in_their_own_order(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_added_together_get_ids_in_node_and_index_order(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among equal GPUs the one with the first id is chosen."""
     monkeypatch.setattr(ids.clock, "milliseconds", lambda: 1_800_000_000_000)
     found = [DiscoveredNode(f"n{node}", tuple(gpu(index, uuid="") for index in range(8)), ()) for node in range(4)]
@@ -98,9 +96,9 @@ def test_gpus_of_one_moment_have_their_ids_in_their_own_order(
     assert list(places) == [(f"n{node}", index) for node in range(4) for index in range(8)]
 
 
-def test_a_gpu_that_was_cut_again_has_its_new_places(cluster: Cluster) -> None:
-    take(cluster, gpu())
-    take(cluster, gpu(cuts=(DiscoveredSlice(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
+def test_a_repartitioned_gpu_gets_its_new_fixed_layout(cluster: Cluster) -> None:
+    update_inventory_of_n1(cluster, gpu())
+    update_inventory_of_n1(cluster, gpu(cuts=(DiscoveredSlice(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
     changed = Gpu.objects.get()
     assert (changed.fixed_layout[0]["profile"], changed.version) == ("3g.40gb", 2)
 
@@ -108,14 +106,14 @@ def test_a_gpu_that_was_cut_again_has_its_new_places(cluster: Cluster) -> None:
 ONES = tuple(DiscoveredSlice(start, 1, "1g.10gb") for start in range(7))
 
 
-def cut(index: int, cuts: tuple[DiscoveredSlice, ...] = ONES, **changes: Any) -> DiscoveredGpu:
+def partitioned_gpu(index: int, cuts: tuple[DiscoveredSlice, ...] = ONES, **changes: Any) -> DiscoveredGpu:
     return gpu(index, cuts=cuts, isolation=Isolation.HARDWARE, **changes)
 
 
 @pytest.fixture
 def leased(cluster: Cluster, sim: Simulation) -> Lease:
     """A lease on the last slice of the first of two GPUs."""
-    take(cluster, cut(0), cut(1))
+    update_inventory_of_n1(cluster, partitioned_gpu(0), partitioned_gpu(1))
     gpu_catalogue.derive_offerings(now=NOW)
     Offering.objects.update(state=OfferingState.PUBLISHED)
     kestrel = create_tenant("Kestrel")
@@ -130,59 +128,59 @@ def leased(cluster: Cluster, sim: Simulation) -> Lease:
 @pytest.mark.parametrize(
     "reported",
     [
-        (cut(0, ONES[:4]), cut(1, ONES[:3])),
-        (cut(0, (DiscoveredSlice(0, 4, "3g.40gb"), DiscoveredSlice(4, 4, "3g.40gb"))), cut(1)),
-        (gpu(0), cut(1)),
-        (cut(0, model="A100-80GB"), cut(1)),
+        (partitioned_gpu(0, ONES[:4]), partitioned_gpu(1, ONES[:3])),
+        (partitioned_gpu(0, (DiscoveredSlice(0, 4, "3g.40gb"), DiscoveredSlice(4, 4, "3g.40gb"))), partitioned_gpu(1)),
+        (gpu(0), partitioned_gpu(1)),
+        (partitioned_gpu(0, model="A100-80GB"), partitioned_gpu(1)),
     ],
 )
 def test_a_report_that_contradicts_a_lease_quarantines_its_gpus(
     cluster: Cluster, leased: Lease, reported: tuple[DiscoveredGpu, ...]
 ) -> None:
     before = list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout"))
-    problems = take(cluster, *reported)
+    problems = update_inventory_of_n1(cluster, *reported)
     assert len(problems) == 1
     assert "GPU 0 has no 1g.10gb at 6" in problems[0]
     assert list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout")) == before
     assert not Gpu.objects.sellable().exists()
     assert set(Gpu.objects.values_list("health_reason", flat=True)) == {QUARANTINED}
     assert reload_lease(leased).state in ("provisioning", "active")
-    assert take(cluster, *reported) == problems
+    assert update_inventory_of_n1(cluster, *reported) == problems
 
 
-def test_a_node_is_sold_again_once_its_report_agrees_with_its_leases(cluster: Cluster, leased: Lease) -> None:
-    take(cluster, cut(0, ONES[:4]), cut(1))
+def test_a_quarantined_node_is_sold_again_once_its_report_matches_its_leases(cluster: Cluster, leased: Lease) -> None:
+    update_inventory_of_n1(cluster, partitioned_gpu(0, ONES[:4]), partitioned_gpu(1))
     assert not Gpu.objects.sellable().exists()
-    take(cluster, cut(0), cut(1))
+    update_inventory_of_n1(cluster, partitioned_gpu(0), partitioned_gpu(1))
     assert Gpu.objects.sellable().count() == 2
 
 
-def test_a_node_is_sold_as_it_is_once_its_leases_have_ended(cluster: Cluster, leased: Lease) -> None:
-    take(cluster, cut(0, ONES[:4]), cut(1))
+def test_a_quarantined_node_is_sold_with_its_new_layout_after_its_leases_end(cluster: Cluster, leased: Lease) -> None:
+    update_inventory_of_n1(cluster, partitioned_gpu(0, ONES[:4]), partitioned_gpu(1))
     with tenant_scope(leased.tenant_id):
         Allocation.objects.update(released_at=NOW + timedelta(hours=1))
-    assert take(cluster, cut(0, ONES[:4]), cut(1)) == []
+    assert update_inventory_of_n1(cluster, partitioned_gpu(0, ONES[:4]), partitioned_gpu(1)) == []
     assert Gpu.objects.sellable().count() == 2
     assert len(Gpu.objects.get(index=0).fixed_layout) == 4
 
 
-def test_a_cut_that_keeps_every_leased_place_is_believed(cluster: Cluster, leased: Lease) -> None:
-    assert take(cluster, cut(0, ONES[4:]), cut(1, ONES[:3])) == []
+def test_a_new_layout_that_keeps_every_leased_placement_is_accepted(cluster: Cluster, leased: Lease) -> None:
+    assert update_inventory_of_n1(cluster, partitioned_gpu(0, ONES[4:]), partitioned_gpu(1, ONES[:3])) == []
     assert [len(each.fixed_layout) for each in Gpu.objects.order_by("index")] == [3, 3]
 
 
-def test_a_gpu_no_longer_reported_is_out_of_the_pool_until_it_is(cluster: Cluster) -> None:
-    take(cluster, gpu(0), gpu(1))
-    take(cluster, gpu(0))
+def test_a_gpu_that_is_no_longer_reported_is_not_sold_until_it_returns(cluster: Cluster) -> None:
+    update_inventory_of_n1(cluster, gpu(0), gpu(1))
+    update_inventory_of_n1(cluster, gpu(0))
     assert Gpu.objects.get(index=1).health_reason == cluster_registration.NOT_REPORTED
     assert Gpu.objects.sellable().count() == 1
-    take(cluster, gpu(0), gpu(1))
+    update_inventory_of_n1(cluster, gpu(0), gpu(1))
     assert Gpu.objects.sellable().count() == 2
 
 
-def test_a_gpu_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) -> None:
-    take(cluster, gpu(healthy=False))
-    take(cluster, gpu())  # what an operator or its node said stands until an operator looks
+def test_a_gpu_reported_unhealthy_stays_unhealthy_until_an_operator_decides(cluster: Cluster) -> None:
+    update_inventory_of_n1(cluster, gpu(healthy=False))
+    update_inventory_of_n1(cluster, gpu())  # unhealthy lasts until an operator decides
     assert Gpu.objects.get().health == "unhealthy"
 
 
@@ -210,24 +208,24 @@ def test_a_mostly_unchanged_inventory_needs_few_statements(cluster: Cluster) -> 
     ).distinct().get() == ("n59",)
 
 
-def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> None:
-    take(cluster, gpu(0), gpu(1))
+def test_reports_of_a_node_under_repartition_are_ignored(cluster: Cluster) -> None:
+    update_inventory_of_n1(cluster, gpu(0), gpu(1))
     Gpu.objects.filter(index=0).update(out_of_service_since=NOW)
-    assert take(cluster, gpu(0, cuts=()), problems=("half of it is gone",)) == []
+    assert update_inventory_of_n1(cluster, gpu(0, cuts=()), problems=("half of it is gone",)) == []
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
 
-def test_gpus_that_cannot_be_sold_are_reported_with_their_node(cluster: Cluster) -> None:
-    assert take(cluster, problems=("GPUs of unknown",)) == ["n1: GPUs of unknown"]
+def test_inventory_problems_are_reported_with_their_node(cluster: Cluster) -> None:
+    assert update_inventory_of_n1(cluster, problems=("GPUs of unknown",)) == ["n1: GPUs of unknown"]
 
 
 @pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
-def test_an_empty_inventory_is_taken_only_if_nodes_explain_it(
+def test_an_empty_inventory_is_applied_only_if_nodes_report_problems(
     cluster: Cluster, problems: tuple[str, ...], for_sale: int
 ) -> None:
     """A suddenly empty list waits for a person, unless nodes explain it."""
-    take(cluster, *(gpu(index) for index in range(12)))
-    found = take(cluster, problems=problems)
+    update_inventory_of_n1(cluster, *(gpu(index) for index in range(12)))
+    found = update_inventory_of_n1(cluster, problems=problems)
     cluster.refresh_from_db()
     assert bool(cluster.inventory_paused_reason) is not bool(problems)
     assert found == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
@@ -237,7 +235,7 @@ def test_an_empty_inventory_is_taken_only_if_nodes_explain_it(
 WAY = cluster_registration.IngressSettings("leases.example.org", "ingress/public", "ssh.example.org:2222", "edge ssh")
 
 
-def let_in(cluster: Cluster, way: cluster_registration.IngressSettings, *, version: int | None = None) -> None:
+def set_ingress_of(cluster: Cluster, way: cluster_registration.IngressSettings, *, version: int | None = None) -> None:
     seen = Cluster.objects.get(pk=cluster.pk).version if version is None else version
     cluster_registration.set_ingress(cluster, way, version=seen, actor=OPERATOR, now=NOW)
 
@@ -252,7 +250,7 @@ def let_in(cluster: Cluster, way: cluster_registration.IngressSettings, *, versi
     ],
 )
 def test_ingress_settings_are_stored_and_audited(way: cluster_registration.IngressSettings, cluster: Cluster) -> None:
-    let_in(cluster, way)
+    set_ingress_of(cluster, way)
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
     with staff_scope():
@@ -281,27 +279,27 @@ def test_invalid_ingress_settings_are_refused(
     field: str, way: cluster_registration.IngressSettings, cluster: Cluster
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
-        let_in(cluster, way)
+        set_ingress_of(cluster, way)
     assert refused.value.field == field
 
 
 def test_ingress_settings_of_a_stale_version_are_refused(cluster: Cluster) -> None:
-    let_in(cluster, WAY)
+    set_ingress_of(cluster, WAY)
     with pytest.raises(StaleVersion):
-        let_in(cluster, cluster_registration.IngressSettings(), version=1)
+        set_ingress_of(cluster, cluster_registration.IngressSettings(), version=1)
     assert Cluster.objects.get(pk=cluster.pk).ingress == "ingress/public"
 
 
 def test_allowed_namespaces_are_stored_in_normal_form(cluster: Cluster) -> None:
-    let_in(cluster, replace(WAY, allowed_namespaces=" ssh,edge , ssh"))
+    set_ingress_of(cluster, replace(WAY, allowed_namespaces=" ssh,edge , ssh"))
     assert Cluster.objects.get(pk=cluster.pk).allowed_namespaces == "edge ssh"
 
 
 def test_gpu_links_are_stored_and_invalid_ones_dropped(cluster: Cluster) -> None:
-    take(cluster, gpu(0, fabric="6f3c.1", numa="pci0000:15"), gpu(1, fabric="a\0b", numa="n" * 65))
+    update_inventory_of_n1(cluster, gpu(0, fabric="6f3c.1", numa="pci0000:15"), gpu(1, fabric="a\0b", numa="n" * 65))
     assert list(Gpu.objects.order_by("index").values_list("fabric", "numa")) == [
         ("6f3c.1", "pci0000:15"),
         ("", ""),
     ]
-    take(cluster, gpu(0), gpu(1))
+    update_inventory_of_n1(cluster, gpu(0), gpu(1))
     assert set(Gpu.objects.values_list("fabric", "numa")) == {("", "")}

@@ -1,4 +1,4 @@
-"""Which leases block the removal of a cluster."""
+"""Leases and volumes that block the removal of a cluster."""
 
 import pytest
 
@@ -14,10 +14,10 @@ from tests.simulation import Simulation, create_gpus, create_tenant, offering
     ("state", "counts"),
     [(LeaseState.PROVISIONING, True), (LeaseState.ACTIVE, True), (LeaseState.RELEASING, False)],
 )
-def test_only_what_starts_or_runs_there_counts_on_it(sim: Simulation, state: LeaseState, counts: bool) -> None:
+def test_only_starting_or_running_leases_need_their_cluster(sim: Simulation, state: LeaseState, counts: bool) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), state)
-    there = [spec_name(lease.pk, lease.generation), "nobody's", spec_name("lse_" + "0" * 26, 1)]
+    there = [spec_name(lease.pk, lease.generation), "unknown", spec_name("lse_" + "0" * 26, 1)]
     assert cluster_removal.leases_needing_cluster(there) == ([lease.pk] if counts else [])
 
 
@@ -49,13 +49,13 @@ def test_a_releasing_lease_is_unfinished_until_its_slot_is_free(
     assert cluster_removal.unfinished_work("u-1") == []
 
 
-@pytest.mark.parametrize("where", ["there", "left there", "elsewhere"])
-def test_a_volume_that_is_being_deleted_is_unfinished_where_something_of_it_is(sim: Simulation, where: str) -> None:
+@pytest.mark.parametrize("where", ["there", "remaining there", "elsewhere"])
+def test_a_deleting_volume_blocks_removal_of_every_cluster_it_remains_in(sim: Simulation, where: str) -> None:
     create_gpus(1)
     Cluster.objects.update(uid="u-1", provisioner="kubernetes")
     there = Cluster.objects.get()
     volume = sim.create_volume(create_tenant())
-    places = {"there": {"cluster": there}, "left there": {"remaining_clusters": [there.pk]}}
+    places = {"there": {"cluster": there}, "remaining there": {"remaining_clusters": [there.pk]}}
     with tenant_scope(volume.tenant_id):
         Volume.objects.filter(pk=volume.pk).update(**places.get(where, {}))
     assert cluster_removal.unfinished_work("u-1") == [], "a volume that is kept is its tenant's, and stays"

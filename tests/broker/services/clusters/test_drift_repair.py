@@ -1,4 +1,4 @@
-"""Drift repair checks projects and leases in turn, within its rate."""
+"""Order, rate and scope of drift repair."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ from tests.simulation import Simulation, TenantContext, offering
 PROJECT_KINDS = ["Namespace", "ServiceAccount", "ResourceQuota", "LimitRange", *["NetworkPolicy"] * 3]
 
 
-def going_round(installation: str = "ins_1") -> DriftRepairQueue:
+def create_repair_queue(installation: str = "ins_1") -> DriftRepairQueue:
     Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
     way = ClusterConnection(
         Transport(dict), DevicePluginDriver(MODELS), installation, allowed_namespaces=lambda: ("edge",)
@@ -33,8 +33,8 @@ def going_round(installation: str = "ins_1") -> DriftRepairQueue:
     return DriftRepairQueue(Cluster.objects.get().pk, way)
 
 
-def anchored(lease: Lease, **meta: Any) -> None:
-    """Write down what the agent saw of a lease's anchor."""
+def store_anchor(lease: Lease, **meta: Any) -> None:
+    """Store the anchor of a lease as the agent observed it."""
     marks = {
         labels.TENANT: lease.tenant_id,
         labels.PROJECT: lease.project_id,
@@ -63,8 +63,8 @@ def test_project_and_connection_objects_are_repaired_every_ten_minutes(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
-    anchored(lease)
-    walk = going_round()
+    store_anchor(lease)
+    walk = create_repair_queue()
     assert kinds(walk.load_next()) == PROJECT_KINDS
     connection_objects = walk.load_next()
     assert kinds(connection_objects) == ["Ingress", "Secret", "Service"], "never what makes pods"
@@ -83,8 +83,8 @@ def test_project_objects_are_repaired_once_for_several_leases(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     for _ in range(2):
-        anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
-    walk = going_round()
+        store_anchor(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = create_repair_queue()
     found = [tuple(kinds(walk.load_next())) for _ in range(4)]
     assert (found.count(tuple(PROJECT_KINDS)), found.count(("Ingress", "Secret", "Service"))) == (1, 2)
     assert found[-1] == ()
@@ -94,48 +94,48 @@ def test_terminating_or_foreign_objects_are_not_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
-    anchored(lease, deletionTimestamp="2026-11-21T09:00:00Z")
-    assert going_round().load_next() == []
+    store_anchor(lease, deletionTimestamp="2026-11-21T09:00:00Z")
+    assert create_repair_queue().load_next() == []
     ClusterObject.objects.all().delete()
-    anchored(lease)
-    assert going_round("ins_2").load_next() == []
+    store_anchor(lease)
+    assert create_repair_queue("ins_2").load_next() == []
 
 
 def test_only_active_leases_have_connection_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING, workload="jupyter")
-    anchored(lease)
-    walk = going_round()
+    store_anchor(lease)
+    walk = create_repair_queue()
     assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_an_anchor_of_another_generation_has_no_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
-    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    store_anchor(sim.create_lease(kestrel, offering(), workload="jupyter"))
     ClusterObject.objects.update(spec_name="l-another-g1")
-    walk = going_round()
+    walk = create_repair_queue()
     assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
-def test_what_cannot_be_rendered_is_left_to_workers(
+def test_lease_objects_that_cannot_be_rendered_are_not_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unfit(*_: Any, **__: Any) -> None:
         raise UnsupportedSpec("no such slice")
 
     monkeypatch.setattr(drift_repair_queue, "lease_objects", unfit)
-    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
-    walk = going_round()
+    store_anchor(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = create_repair_queue()
     assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
-    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
-    walk = going_round()
+    store_anchor(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = create_repair_queue()
     while walk.load_next():
         pass
     walk.hurry()
@@ -149,7 +149,7 @@ def test_repairs_and_heartbeats_write_less_than_once_a_second() -> None:
     assert 1 / drift_repair_queue.PACE_S + 1 / agent_heartbeat.EVERY_S <= 0.7
 
 
-def test_an_agent_hands_over_one_subject_at_a_time_in_a_cluster_that_it_sees(
+def test_an_agent_repairs_one_subject_at_a_time_only_in_a_fully_observed_cluster(
     agent: ClusterAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [["first"], ["second"], [], ["third"]]

@@ -1,4 +1,4 @@
-"""Observed objects are stored in any order and notify only of news."""
+"""Storage of observed objects and notification of their leases."""
 
 import re
 from dataclasses import replace
@@ -20,14 +20,14 @@ EnqueuedMessages = list[tuple[str, str]]
 
 @pytest.fixture
 def enqueued(monkeypatch: pytest.MonkeyPatch) -> EnqueuedMessages:
-    """Note which leases are told of news."""
+    """Record which leases are notified."""
     reported: EnqueuedMessages = []
 
-    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, lost_devices: object) -> int:
+    def record(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, lost_devices: object) -> int:
         reported.extend(orders.values())
         return len(orders)
 
-    monkeypatch.setattr(observed_objects.lease_notifications, "notify_leases", tell)
+    monkeypatch.setattr(observed_objects.lease_notifications, "notify_leases", record)
     return reported
 
 
@@ -42,11 +42,11 @@ def pod(name: str = "p", version: int = 1, *, node: str = "n01", order: str = "l
     return ObservedObject("Pod", "gt-1", name, f"u-{name}", version, "lse_1", "ten_1", order, body)
 
 
-def gone(sighting: ObservedObject, version: int) -> ObservedObject:
+def deleted(sighting: ObservedObject, version: int) -> ObservedObject:
     return replace(sighting, version=version, body=None)
 
 
-STEP = ("lse_1", "ten_1")
+LEASE_MESSAGE = ("lse_1", "ten_1")
 FLEET = """
 INSERT INTO broker_clusterobject (cluster_id, kind, namespace, name, uid, version, spec_name, body, seen_at)
 SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() FROM generate_series(1, 70000) n
@@ -55,19 +55,21 @@ SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() 
 
 def test_several_changes_of_a_lease_enqueue_one_message(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     assert observed_objects.record_observed(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
-    assert enqueued == [STEP]
+    assert enqueued == [LEASE_MESSAGE]
     assert observed_objects.record_observed(cluster, [pod("b", 2)], now=NOW) == 0
-    assert enqueued == [STEP]
+    assert enqueued == [LEASE_MESSAGE]
 
 
 def test_an_older_version_never_replaces_a_newer_one(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
     observed_objects.record_observed(cluster, [pod(version=4, node="n02")], now=NOW)
-    observed_objects.record_observed(cluster, [gone(pod(), 3)], now=NOW)
+    observed_objects.record_observed(cluster, [deleted(pod(), 3)], now=NOW)
     assert ClusterObject.objects.get().body["spec"]["nodeName"] == "n01"
 
 
-def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_a_batch_is_stored_in_one_statement_with_its_watch_version(
+    cluster: Cluster, enqueued: EnqueuedMessages
+) -> None:
     observed_objects.record_observed(cluster, [pod("a"), pod("b")], now=NOW)
     with CaptureQueriesContext(connection) as queries:
         observed_objects.record_observed(cluster, [pod("a", 7), pod("c", 9)], now=NOW, reached={"Pod": 9})
@@ -79,9 +81,9 @@ def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluste
 
 def test_a_deleted_object_is_dropped_and_its_lease_notified(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
-    observed_objects.record_observed(cluster, [gone(pod(), 6)], now=NOW)
+    observed_objects.record_observed(cluster, [deleted(pod(), 6)], now=NOW)
     assert not ClusterObject.objects.exists()
-    assert enqueued == [STEP, STEP]
+    assert enqueued == [LEASE_MESSAGE, LEASE_MESSAGE]
 
 
 def test_a_list_reports_objects_deleted_while_unobserved(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
@@ -89,14 +91,14 @@ def test_a_list_reports_objects_deleted_while_unobserved(cluster: Cluster, enque
     enqueued.clear()
     observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=9, now=NOW)
     assert list(ClusterObject.objects.values_list("name", flat=True)) == ["a"]
-    assert enqueued == [STEP]
+    assert enqueued == [LEASE_MESSAGE]
     enqueued.clear()
     observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=10, now=NOW)
     assert enqueued == []
 
 
 @pytest.mark.deep
-def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_pruning_more_objects_than_bind_parameters_works(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     """PostgreSQL takes 65,535 values beside a statement, and a large cluster has more objects."""
     with connection.cursor() as cursor:
         cursor.execute(FLEET, [cluster.pk])
@@ -104,38 +106,38 @@ def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, enqueu
     assert ClusterObject.objects.get().name == "p1"
 
 
-def test_what_is_newer_than_the_list_stays(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_an_object_newer_than_the_list_is_kept(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod("late", 12)], now=NOW)
     observed_objects.prune_missing(cluster, "Pod", set(), version=9, now=NOW)
     assert ClusterObject.objects.exists()
 
 
-def test_clusters_do_not_mix(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_pruning_one_cluster_keeps_objects_of_others(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     west = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
     observed_objects.record_observed(cluster, [pod()], now=NOW)
     observed_objects.prune_missing(west, "Pod", set(), version=9, now=NOW)
     assert ClusterObject.objects.count() == 1
 
 
-def follow(node: Node, hears: bool, sim: Simulation) -> NodeState:
+def report_node(node: Node, hears: bool, sim: Simulation) -> NodeState:
     node_loss.update_node_state(node.cluster, node.name, hears=hears, now=sim.now)
     node.refresh_from_db()
     return NodeState(node.state)
 
 
-def test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean(sim: Simulation) -> None:
+def test_a_lost_node_is_ready_again_once_it_reports_and_has_no_unknown_pods(sim: Simulation) -> None:
     create_gpus(1)
     node = Node.objects.select_related("cluster").get()
-    assert follow(node, True, sim) is NodeState.READY
-    assert follow(node, False, sim) is NodeState.LOST
-    assert follow(node, False, sim) is NodeState.LOST
+    assert report_node(node, True, sim) is NodeState.READY
+    assert report_node(node, False, sim) is NodeState.LOST
+    assert report_node(node, False, sim) is NodeState.LOST
     observed_objects.record_observed(node.cluster, [pod(node=node.name)], now=sim.now)
-    assert follow(node, True, sim) is NodeState.LOST
-    observed_objects.record_observed(node.cluster, [gone(pod(), 2)], now=sim.now)
-    assert follow(node, True, sim) is NodeState.READY
+    assert report_node(node, True, sim) is NodeState.LOST
+    observed_objects.record_observed(node.cluster, [deleted(pod(), 2)], now=sim.now)
+    assert report_node(node, True, sim) is NodeState.READY
 
 
-def test_a_pod_that_a_lease_accounts_for_keeps_no_node_from_coming_back(sim: Simulation) -> None:
+def test_a_pod_of_a_current_lease_is_not_counted_as_unknown(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     node = node_of(lease)
@@ -144,24 +146,24 @@ def test_a_pod_that_a_lease_accounts_for_keeps_no_node_from_coming_back(sim: Sim
     assert node_loss.specs_without_lease(node.cluster, node.name) == set()
 
 
-def test_what_operators_decided_about_a_node_stands(sim: Simulation) -> None:
+def test_a_draining_node_stays_draining_when_it_reports(sim: Simulation) -> None:
     create_gpus(1)
     Node.objects.update(state=NodeState.DRAINING)
     node = Node.objects.select_related("cluster").get()
-    assert follow(node, True, sim) is NodeState.DRAINING
+    assert report_node(node, True, sim) is NodeState.DRAINING
 
 
 @pytest.mark.parametrize("decided", [NodeState.CORDONED, NodeState.DRAINING])
-def test_a_node_under_repair_that_falls_silent_comes_back_as_it_was(decided: NodeState, sim: Simulation) -> None:
+def test_a_lost_node_returns_to_the_state_an_operator_set(decided: NodeState, sim: Simulation) -> None:
     create_gpus(1)
     node = Node.objects.select_related("cluster").get()
-    assert [follow(node, hears, sim) for hears in (False, True)] == [NodeState.LOST, NodeState.READY]
+    assert [report_node(node, hears, sim) for hears in (False, True)] == [NodeState.LOST, NodeState.READY]
     set_node_state(node, decided, sim)
     for _ in range(2):  # it reboots, and reboots again
-        assert follow(node, False, sim) is NodeState.LOST
-        assert follow(node, True, sim) is decided
+        assert report_node(node, False, sim) is NodeState.LOST
+        assert report_node(node, True, sim) is decided
     set_node_state(node, NodeState.READY, sim)
-    assert follow(node, True, sim) is NodeState.READY
+    assert report_node(node, True, sim) is NodeState.READY
 
 
 def test_a_node_marked_lost_by_an_operator_needs_an_operator(sim: Simulation) -> None:
@@ -169,18 +171,18 @@ def test_a_node_marked_lost_by_an_operator_needs_an_operator(sim: Simulation) ->
     node = Node.objects.select_related("cluster").get()
     set_node_state(node, NodeState.LOST, sim)
     for hears in (True, False, True):
-        assert follow(node, hears, sim) is NodeState.LOST
+        assert report_node(node, hears, sim) is NodeState.LOST
     set_node_state(node, NodeState.READY, sim)
-    assert follow(node, False, sim) is NodeState.LOST
-    assert follow(node, True, sim) is NodeState.READY
+    assert report_node(node, False, sim) is NodeState.LOST
+    assert report_node(node, True, sim) is NodeState.READY
 
 
 def test_a_lost_node_without_a_history_needs_an_operator(sim: Simulation) -> None:
     create_gpus(1)
     Node.objects.update(state=NodeState.LOST)
-    assert follow(Node.objects.select_related("cluster").get(), True, sim) is NodeState.LOST
+    assert report_node(Node.objects.select_related("cluster").get(), True, sim) is NodeState.LOST
 
 
-def test_a_node_that_is_not_inventory_is_none_of_ours(cluster: Cluster) -> None:
+def test_an_unknown_node_is_not_added_to_the_inventory(cluster: Cluster) -> None:
     node_loss.update_node_state(cluster, "control-plane", hears=False, now=NOW)
     assert not Node.objects.exists()

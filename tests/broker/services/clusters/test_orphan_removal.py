@@ -1,4 +1,4 @@
-"""Orphans are removed late, one by one, and never when in doubt."""
+"""Removal of orphans: delay, limit and operator approval."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, o
 DAY = timedelta(hours=24)
 
 
-def strange(sim: Simulation, count: int) -> list[str]:
+def create_orphans(sim: Simulation, count: int) -> list[str]:
     """Run pods that the database does not know."""
     names = [f"l-strange{number:03}-g1" for number in range(count)]
     for name in names:
@@ -24,17 +24,17 @@ def strange(sim: Simulation, count: int) -> list[str]:
     return names
 
 
-def there() -> set[str]:
+def remaining_pods() -> set[str]:
     return set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
 
 
 def test_an_unknown_orphan_is_removed_after_a_day(sim: Simulation) -> None:
-    (name,) = strange(sim, 1)
+    (name,) = create_orphans(sim, 1)
     assert orphan_removal.remove_orphans(now=sim.now) == 0
     assert orphan_removal.remove_orphans(now=sim.now + DAY - timedelta(seconds=1)) == 0
-    assert there() == {name}
+    assert remaining_pods() == {name}
     assert orphan_removal.remove_orphans(now=sim.now + DAY) == 1
-    assert there() == set()
+    assert remaining_pods() == set()
 
 
 def test_an_orphan_of_a_released_lease_is_removed_at_once(sim: Simulation) -> None:
@@ -42,7 +42,7 @@ def test_an_orphan_of_a_released_lease_is_removed_at_once(sim: Simulation) -> No
     over = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
     SimulatedPod.objects.create(name=spec_name(over.pk, 1), created_at=sim.now)
     assert orphan_removal.remove_orphans(now=sim.now) == 1
-    assert there() == set()
+    assert remaining_pods() == set()
 
 
 def test_an_agent_message_removes_orphans_of_its_cluster_only(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,19 +53,19 @@ def test_an_agent_message_removes_orphans_of_its_cluster_only(sim: Simulation, m
     monkeypatch.setattr(cluster_provisioners, "provisioners_by_cluster", lambda: [(None, fleet), (cluster.pk, fleet)])
     assert orphan_removal.remove_orphans_in("clu_other", now=sim.now) == 0
     assert orphan_removal.remove_orphans_in(cluster.pk, now=sim.now) == 1
-    assert there() == set()
+    assert remaining_pods() == set()
 
 
-def test_a_generation_that_the_books_have_not_reached_is_not_taken_for_an_old_one(sim: Simulation) -> None:
+def test_a_pod_of_a_newer_generation_is_not_removed_as_outdated(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     ahead = spec_name(lease.pk, lease.generation + 1)
     SimulatedPod.objects.create(name=ahead, created_at=sim.now)
     assert orphan_removal.remove_orphans(now=sim.now) == 0
-    assert there() == {ahead, spec_name(lease.pk, lease.generation)}
+    assert remaining_pods() == {ahead, spec_name(lease.pk, lease.generation)}
 
 
-def test_an_orphan_that_was_explained_starts_its_waiting_day_again(sim: Simulation) -> None:
+def test_an_orphan_record_is_deleted_when_its_pod_disappears(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with staff_scope():
@@ -80,16 +80,16 @@ def test_an_orphan_that_was_explained_starts_its_waiting_day_again(sim: Simulati
 
 
 def test_many_orphans_are_removed_only_after_an_operator_approval(sim: Simulation) -> None:
-    names = strange(sim, orphan_removal.ALWAYS_ALLOWED + 1)
+    names = create_orphans(sim, orphan_removal.ALWAYS_ALLOWED + 1)
     orphan_removal.remove_orphans(now=sim.now)
     later = sim.now + DAY
     assert orphan_removal.remove_orphans(now=later) == 0
-    assert there() == set(names)
+    assert remaining_pods() == set(names)
     assert set(Orphan.objects.exclude(held_at=None).values_list("name", flat=True)) == set(names)
     assert orphan_removal.approve_removal(None, names[:4], why="a drill", actor=OPERATOR, now=later) == 4
-    # What was not agreed to is few now, but it was held, and stays so until somebody says a word about it.
+    # The remaining orphans are few now, but stay held until an operator approves them.
     assert orphan_removal.remove_orphans(now=later) == 4
-    assert there() == set(names[4:])
+    assert remaining_pods() == set(names[4:])
 
 
 def test_the_orphan_limit_grows_with_the_running_pods(sim: Simulation) -> None:
@@ -100,12 +100,12 @@ def test_the_orphan_limit_grows_with_the_running_pods(sim: Simulation) -> None:
         SimulatedPod.objects.create(name=name, created_at=sim.now)
     Orphan.objects.bulk_create(Orphan(name=name, found_at=sim.now - DAY) for name in running[:20])
     assert orphan_removal.remove_orphans(now=sim.now) == 20
-    assert len(there()) == 181
-    assert spec_name(lease.pk, lease.generation) in there()
+    assert len(remaining_pods()) == 181
+    assert spec_name(lease.pk, lease.generation) in remaining_pods()
 
 
 def test_a_slowly_deleted_orphan_is_deleted_again_and_not_counted_twice(sim: Simulation) -> None:
-    first = strange(sim, orphan_removal.ALWAYS_ALLOWED)
+    first = create_orphans(sim, orphan_removal.ALWAYS_ALLOWED)
     SimulatedPod.objects.update(slow=True)
     orphan_removal.remove_orphans(now=sim.now)
     later = sim.now + DAY

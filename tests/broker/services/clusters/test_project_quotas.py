@@ -1,4 +1,4 @@
-"""Changed or exhausted project quotas in a cluster are repaired and reported."""
+"""Repair of project quotas in a cluster, and notification of leases."""
 
 from dataclasses import replace
 from typing import Any
@@ -21,7 +21,7 @@ from broker.services.clusters.agent.watched_kinds import QUOTAS
 from broker.services.reconciler import observation_outcomes
 from tenants.services.rls import tenant_scope
 from tests.broker.services.clusters.test_cluster_agent import reconnect
-from tests.broker.services.clusters.test_drift_repair import PROJECT_KINDS, anchored, kinds
+from tests.broker.services.clusters.test_drift_repair import PROJECT_KINDS, kinds, store_anchor
 from tests.simulation import Simulation, TenantContext, offering, reload_lease
 
 Body = dict[str, Any]
@@ -75,7 +75,7 @@ class Scene:
 @pytest.fixture
 def scene(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext, moments: list[float]) -> Scene:
     made = Scene(agent, sim, kestrel)
-    anchored(made.lease)
+    store_anchor(made.lease)
     return made
 
 
@@ -86,7 +86,7 @@ def test_an_unchanged_quota_notifies_no_lease_in_any_notation(scene: Scene) -> N
     assert scene.hurried() == []
 
 
-@pytest.mark.parametrize("how", ["edited", "lines taken away", "deleted", "deleted unseen"])
+@pytest.mark.parametrize("how", ["edited", "lines removed", "deleted", "deleted unobserved"])
 def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(scene: Scene, how: str) -> None:
     assert scene.lists(scene.quota()) == 0
     less = scene.quota()
@@ -94,7 +94,7 @@ def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(sc
     match how:
         case "edited":
             notified = scene.hears("MODIFIED", scene.quota(pods="0"))
-        case "lines taken away":
+        case "lines removed":
             notified = scene.hears("MODIFIED", less)
         case "deleted":
             notified = scene.hears("DELETED", scene.quota())
@@ -102,7 +102,7 @@ def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(sc
             notified = scene.lists()
     assert notified == 1
     assert sorted(scene.hurried()) == sorted(PROJECT_KINDS)
-    assert scene.hears("ADDED", scene.quota(), version=12) == (how in ("edited", "lines taken away"))
+    assert scene.hears("ADDED", scene.quota(), version=12) == (how in ("edited", "lines removed"))
     assert scene.hurried() == []
 
 
@@ -132,14 +132,14 @@ def test_a_changed_quota_notifies_restarting_leases_and_no_active_ones(scene: Sc
 def test_a_foreign_quota_is_neither_repaired_nor_reported(scene: Scene) -> None:
     neighbours = scene.quota(pods="0", marks={labels.INSTALLATION: "ins_2"})
     another = scene.quota(pods="0")
-    another["metadata"]["name"] = "somebody-elses"
+    another["metadata"]["name"] = "another-quota"
     nobodys = scene.quota(pods="0", marks={labels.PROJECT: ""})
     for each in (neighbours, another, nobodys):
         assert scene.hears("ADDED", each) == 0
     assert scene.hurried() == []
 
 
-def test_a_project_without_leases_here_is_left_to_its_next(scene: Scene) -> None:
+def test_a_quota_of_another_installation_is_not_repaired(scene: Scene) -> None:
     scene.is_of("ins_2")
     scene.hears("DELETED", scene.quota())
     assert scene.hurried() == []
@@ -154,7 +154,7 @@ def test_a_repeatedly_edited_quota_is_repaired_at_most_every_ten_seconds(scene: 
     assert scene.agent.repair.queue.every_s == drift_repair_queue.HURRIED_PACE_S
 
 
-def test_quotas_are_followed_everywhere_and_vouch_for_no_lease(agent: ClusterAgent) -> None:
+def test_every_agent_watches_project_quotas_but_does_not_depend_on_them(agent: ClusterAgent) -> None:
     followed: dict[Kind, Any] = {each.kind: each for each in agent.reflectors}
     assert followed[QUOTAS]._labels == labels.OURS_SELECTOR
     for kind, each in followed.items():

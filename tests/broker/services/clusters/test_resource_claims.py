@@ -1,4 +1,4 @@
-"""A resource claim that differs from its lease is reported to it."""
+"""Resource claims whose devices differ from those of their lease."""
 
 from typing import Any
 
@@ -103,18 +103,18 @@ def test_a_claim_with_the_sold_device_notifies_no_lease(scene: Scene) -> None:
     assert kept.spec_name == spec_name(scene.lease.pk, scene.lease.generation)
 
 
-def test_a_claim_with_another_device_is_reported_once_and_remembered(scene: Scene) -> None:
+def test_a_claim_with_another_device_is_reported_once_and_stored(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim()) == 0
     assert scene.hears("MODIFIED", scene.claim("other")) == 1
     assert scene.hears("MODIFIED", scene.claim("other")) == 0
     assert scene.strange == f"other of {scene.place.host}"
 
 
-@pytest.mark.parametrize("how", ["taken away", "exchanged", "deleted", "deleted unseen"])
+@pytest.mark.parametrize("how", ["devices removed", "exchanged", "deleted", "deleted unobserved"])
 def test_a_tampered_claim_notifies_its_lease(scene: Scene, how: str) -> None:
     assert scene.hears("BEGUN") == scene.hears("PAGED", scene.claim("own")) == scene.hears("LISTED") == 0
     match how:
-        case "taken away":
+        case "devices removed":
             notified = scene.hears("MODIFIED", scene.claim())
         case "exchanged":
             notified = scene.hears("MODIFIED", scene.claim("other"))
@@ -170,7 +170,7 @@ def test_a_deleted_claim_of_a_releasing_lease_notifies_nothing(scene: Scene) -> 
     assert scene.hears("DELETED", scene.claim("own")) == 0
 
 
-def test_claims_are_followed_only_where_leases_are_given_by_them(agent: ClusterAgent) -> None:
+def test_only_dra_clusters_without_extended_resources_watch_resource_claims(agent: ClusterAgent) -> None:
     def followed() -> bool:
         return RESOURCE_CLAIM in {each.kind for each in ClusterAgent(Cluster.objects.get()).reflectors}
 

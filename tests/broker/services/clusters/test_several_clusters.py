@@ -1,4 +1,4 @@
-"""Each cluster has its own provisioner, and a silent one blocks no other."""
+"""Provisioners of several clusters, of which one may be unreachable."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,10 +24,10 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, create_gpus, create_tenant, offering, reload_lease
 
 
-class Remembered:
-    """A provisioner of one cluster that remembers what it was asked."""
+class RecordingProvisioner:
+    """A provisioner of one cluster that records its calls."""
 
-    made: dict[str, "Remembered"] = {}
+    made: dict[str, "RecordingProvisioner"] = {}
 
     def __init__(self, cluster_id: str) -> None:
         self.calls: list[str] = []
@@ -59,15 +59,15 @@ class Remembered:
 
 
 @pytest.fixture
-def remembered(settings: Any) -> Iterator[dict[str, Remembered]]:
-    settings.PROVISIONERS = {"remembered": f"{__name__}.Remembered"}
-    Remembered.made.clear()
-    yield Remembered.made
+def recording_provisioners(settings: Any) -> Iterator[dict[str, RecordingProvisioner]]:
+    settings.PROVISIONERS = {"remembered": f"{__name__}.RecordingProvisioner"}
+    RecordingProvisioner.made.clear()
+    yield RecordingProvisioner.made
     cluster_provisioners._load_for_cluster.cache_clear()
 
 
 def test_a_lease_is_provisioned_by_the_provisioner_of_its_cluster(
-    sim: Simulation, remembered: dict[str, Remembered]
+    sim: Simulation, recording_provisioners: dict[str, RecordingProvisioner]
 ) -> None:
     create_gpus(1)
     Cluster.objects.update(provisioner="remembered")
@@ -80,10 +80,10 @@ def test_a_lease_is_provisioned_by_the_provisioner_of_its_cluster(
     (cluster,) = Cluster.objects.all()
     assert (order.cluster, order.slices[0].host, order.slices[0].grid) == (cluster.pk, "n01", 8)
     assert order.paid_until == reload_lease(lease).ends_at
-    assert remembered[cluster.pk].calls == [f"ensure {order.name}"]
+    assert recording_provisioners[cluster.pk].calls == [f"ensure {order.name}"]
 
 
-def test_a_cluster_without_one_of_its_own_is_simulated(sim: Simulation) -> None:
+def test_a_cluster_without_its_own_provisioner_is_simulated(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with tenant_scope(lease.tenant_id):
@@ -92,8 +92,8 @@ def test_a_cluster_without_one_of_its_own_is_simulated(sim: Simulation) -> None:
         )
 
 
-def test_orphans_are_taken_down_in_every_cluster_that_answers(
-    sim: Simulation, remembered: dict[str, Remembered]
+def test_orphans_are_removed_in_every_reachable_cluster(
+    sim: Simulation, recording_provisioners: dict[str, RecordingProvisioner]
 ) -> None:
     create_gpus(1)
     for name in ("east", "west"):
@@ -101,8 +101,10 @@ def test_orphans_are_taken_down_in_every_cluster_that_answers(
             name=name, region="eu", provisioner="remembered", driver="device_plugin", created_at=sim.now
         )
         over = sim.create_lease(create_tenant(name), offering(), LeaseState.RELEASED)
-        cluster_provisioners._load_for_cluster(f"{__name__}.Remembered", made.pk).there = [spec_name(over.pk, 1)]  # type: ignore[attr-defined]
-    east, west = remembered.values()
+        cluster_provisioners._load_for_cluster(f"{__name__}.RecordingProvisioner", made.pk).there = [
+            spec_name(over.pk, 1)
+        ]  # type: ignore[attr-defined]
+    east, west = recording_provisioners.values()
     east.silent = True
     assert orphan_removal.remove_orphans(now=sim.now) == 1
     assert (len(east.there), west.there) == (1, [])

@@ -1,4 +1,4 @@
-"""Operators' changes to the fleet."""
+"""Operators' changes to the fleet, GPU models and offerings."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from tests.simulation import (
 )
 
 
-def test_racks_are_added_once(sim: Simulation) -> None:
+def test_simulated_racks_are_added_once(sim: Simulation) -> None:
     rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=4)
     create_fleet(rack)
     assert Gpu.objects.count() == 8
@@ -29,13 +29,13 @@ def test_racks_are_added_once(sim: Simulation) -> None:
     assert sorted(Node.objects.values_list("name", flat=True)) == ["n01", "n02", "n03"]
 
 
-def test_an_unknown_model_is_refused(sim: Simulation) -> None:
+def test_an_unknown_gpu_model_is_refused(sim: Simulation) -> None:
     with pytest.raises(KeyError):
         hardware.add_simulated_racks([SimulatedRack("north-1", REGION, "H900", nodes=1)], now=NOW)
     assert not Node.objects.exists()
 
 
-def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(sim: Simulation) -> None:
+def test_node_state_changes_are_stored_audited_and_trigger_scheduling(sim: Simulation) -> None:
     create_gpus(1)
     node = Node.objects.get()
     set_node_state(node, NodeState.CORDONED, sim)
@@ -54,7 +54,7 @@ def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(si
     assert (event.tenant_id, event.subject_label) == ("", "n01")
 
 
-def test_every_change_of_a_gpus_health_is_kept_and_audited(sim: Simulation) -> None:
+def test_gpu_health_changes_are_stored_and_audited(sim: Simulation) -> None:
     create_gpus(1)
     gpu = Gpu.objects.get()
     for _ in range(2):
@@ -66,13 +66,13 @@ def test_every_change_of_a_gpus_health_is_kept_and_audited(sim: Simulation) -> N
         assert AuditEvent.objects.get(action="gpu.unhealthy").subject_label == "n01 GPU 0"
 
 
-def test_models_are_loaded_from_the_projects_own_geometry(sim: Simulation) -> None:
+def test_gpu_models_are_loaded_from_the_geometry_file_once(sim: Simulation) -> None:
     assert gpu_catalogue.load_gpu_models() == 14
     assert gpu_catalogue.load_gpu_models() == 14
     assert GpuModel.objects.get(pk=MODEL).memory_grid == 8
 
 
-def test_offerings_are_derived_once_from_what_stands_there(sim: Simulation) -> None:
+def test_offerings_are_derived_once_from_the_installed_gpus(sim: Simulation) -> None:
     create_gpus(1)
     assert gpu_catalogue.derive_offerings(now=NOW) == 0
     shapes = Offering.objects.filter(price_class="on_demand").values_list("profile", flat=True)
@@ -86,7 +86,7 @@ def test_offerings_are_derived_once_from_what_stands_there(sim: Simulation) -> N
 @pytest.mark.parametrize(
     ("isolation", "label"), [("soft", "H100 half, memory capped"), ("none", "H100 half, time-sliced")]
 )
-def test_shares_are_offered_where_nodes_divide_their_gpus_so(sim: Simulation, isolation: str, label: str) -> None:
+def test_shares_are_offered_where_nodes_partition_gpus_into_shares(sim: Simulation, isolation: str, label: str) -> None:
     create_gpus(1)
     halves = [
         {"profile": "half", "start": start, "size": 4, "isolation": isolation, "asks": "nvidia.com/gpu"}

@@ -1,4 +1,4 @@
-"""A GPU is matched by its UUID wherever it is reported."""
+"""Matching of reported GPUs by their UUID."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.broker.services.clusters.test_cluster_registration import gpu
 from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_allocations, offering
 
 
-def take(cluster: Cluster, **nodes: str) -> list[str]:
+def report_gpus(cluster: Cluster, **nodes: str) -> list[str]:
     """Let nodes report GPUs, each named by a letter."""
     found = [
         DiscoveredNode(name, tuple(_lettered_gpu(*each) for each in enumerate(reported)))
@@ -24,61 +24,61 @@ def _lettered_gpu(index: int, letter: str) -> DiscoveredGpu:
 
 
 def fleet(**where: Any) -> dict[tuple[str, int], str]:
-    """Return which GPU has which place, of those that can be sold."""
+    """Return the GPU at each node and index, of those that can be sold."""
     rows = Gpu.objects.sellable().filter(**where).values_list("node__name", "index", "uuid")
     return {(node, index): uuid.removeprefix("GPU-") for node, index, uuid in rows}
 
 
-def test_a_gpu_keeps_its_number_when_one_before_it_disappears_and_comes_back(cluster: Cluster) -> None:
-    take(cluster, n1="abc")
+def test_a_gpu_keeps_its_index_when_another_disappears_and_returns(cluster: Cluster) -> None:
+    report_gpus(cluster, n1="abc")
     rows = dict(Gpu.objects.values_list("uuid", "id"))
-    take(cluster, n1="ac")
+    report_gpus(cluster, n1="ac")
     assert fleet() == {("n1", 0): "a", ("n1", 2): "c"}
-    take(cluster, n1="cab")
+    report_gpus(cluster, n1="cab")
     assert fleet() == {("n1", 0): "a", ("n1", 1): "b", ("n1", 2): "c"}
     assert dict(Gpu.objects.values_list("uuid", "id")) == rows
 
 
 def test_a_new_gpu_takes_the_index_of_the_replaced_one_or_an_unused_one(cluster: Cluster) -> None:
-    take(cluster, n1="abc")
-    take(cluster, n1="axc")
+    report_gpus(cluster, n1="abc")
+    report_gpus(cluster, n1="axc")
     assert fleet() == {("n1", 0): "a", ("n1", 1): "x", ("n1", 2): "c"}
-    take(cluster, n1="cyz")
+    report_gpus(cluster, n1="cyz")
     assert fleet() == {("n1", 2): "c", ("n1", 1): "y", ("n1", 3): "z"}
 
 
-def test_gpus_without_a_uuid_of_their_own_are_their_places(cluster: Cluster) -> None:
-    assert take(cluster, n1="-a-") == []
-    assert take(cluster, n1="-a-") == []
+def test_gpus_without_a_uuid_are_matched_by_index(cluster: Cluster) -> None:
+    assert report_gpus(cluster, n1="-a-") == []
+    assert report_gpus(cluster, n1="-a-") == []
     assert [index for _, index in sorted(fleet())] == [0, 1, 2]
 
 
-def test_a_gpu_that_moved_is_sold_where_it_is_and_its_old_row_never(cluster: Cluster) -> None:
-    take(cluster, n1="ab", n2="c")
-    assert take(cluster, n1="b", n2="ca") == []
+def test_a_gpu_moved_to_another_node_is_sold_only_there(cluster: Cluster) -> None:
+    report_gpus(cluster, n1="ab", n2="c")
+    assert report_gpus(cluster, n1="b", n2="ca") == []
     assert fleet() == {("n1", 1): "b", ("n2", 0): "c", ("n2", 1): "a"}
     old = Gpu.objects.get(node__name="n1", index=0)
     assert (old.uuid, old.health_reason) == (f"{old.pk} was GPU-a", cluster_registration.NOT_REPORTED)
-    assert take(cluster, n1="ab", n2="c") == []
+    assert report_gpus(cluster, n1="ab", n2="c") == []
     assert fleet() == {("n1", 0): "a", ("n1", 1): "b", ("n2", 0): "c"}
 
 
 def test_a_gpu_reported_twice_is_accepted_once_with_a_problem(cluster: Cluster) -> None:
-    take(cluster, n2="a")
-    (why,) = take(cluster, n1="a", n2="a")
+    report_gpus(cluster, n2="a")
+    (why,) = report_gpus(cluster, n1="a", n2="a")
     assert why == "n1: GPU-a is not accepted: n2 reports it too"
-    (why,) = take(cluster, n2="a", n3="bb")
+    (why,) = report_gpus(cluster, n2="a", n3="bb")
     assert why == "n3: GPU-b is not accepted: it is reported twice"
     assert fleet() == {("n2", 0): "a", ("n3", 0): "b"}
 
 
-def test_a_gpu_of_another_cluster_is_taken_once_it_is_gone_there(cluster: Cluster) -> None:
+def test_a_gpu_of_another_cluster_is_accepted_after_it_disappears_there(cluster: Cluster) -> None:
     other = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
-    take(other, w1="ab")
-    (why,) = take(cluster, n1="a")
+    report_gpus(other, w1="ab")
+    (why,) = report_gpus(cluster, n1="a")
     assert why == "n1: GPU-a is not accepted: w1 reports it too"
-    take(other, w1="b")
-    assert take(cluster, n1="a") == []
+    report_gpus(other, w1="b")
+    assert report_gpus(cluster, n1="a") == []
     assert fleet(node__cluster=cluster) == {("n1", 0): "a"}
 
 
@@ -88,9 +88,9 @@ def test_a_gpu_changes_its_cluster_only_without_leases(cluster: Cluster, sim: Si
     (place,) = held_allocations(lease)
     Gpu.objects.filter(pk=place.gpu_id).update(uuid="GPU-a")
     place.gpu.node.cluster.nodes.update(cluster=cluster)
-    (why,) = take(cluster, new="a")
+    (why,) = report_gpus(cluster, new="a")
     assert why.endswith(f"leases still use it on {place.gpu.node.name}")
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(released_at=NOW)
-    assert take(cluster, new="a") == []
+    assert report_gpus(cluster, new="a") == []
     assert fleet() == {("new", 0): "a"}

@@ -1,4 +1,4 @@
-"""Clusters that do not accept leases, and leases that continue elsewhere."""
+"""Clusters that reject leases or do not respond."""
 
 from datetime import datetime
 
@@ -25,13 +25,13 @@ from tests.simulation import (
 
 
 class UnreliableClusters(SimulatedProvisioner):
-    """Clusters that do not take what they are given, or do not answer."""
+    """Clusters that reject leases or do not respond."""
 
     def __init__(self) -> None:
         super().__init__()
         self.silent, self.full, self.keeps, self.mute = set[str](), set[str](), set[str](), set[str]()
         self.refuses, self.slow = set[str](), set[str]()
-        self.told_to_go: list[str] = []
+        self.removal_requests: list[str] = []
 
     def ensure(self, order: ProvisionSpec, *, now: datetime) -> Observation:
         self._ask(order)
@@ -51,7 +51,7 @@ class UnreliableClusters(SimulatedProvisioner):
 
     def remove(self, order: ProvisionSpec, *, now: datetime) -> Observation:
         self._ask(order)
-        self.told_to_go.append(order.name)
+        self.removal_requests.append(order.name)
         if order.cluster in self.mute:
             raise ClusterUnreachable("it takes too long")
         if order.cluster in self.keeps:
@@ -75,7 +75,7 @@ def two_clusters(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
 
 
 def holding_clusters(lease: Lease) -> list[str]:
-    """Name the clusters of all places a lease has or had and are not free."""
+    """Return the clusters of a lease's allocations that are not released."""
     with tenant_scope(lease.tenant_id):
         rows = Allocation.objects.filter(lease=lease, released_at=None).order_by("generation")
         return [each.gpu.node.cluster.name for each in rows.select_related("gpu__node__cluster")]
@@ -94,7 +94,7 @@ def other_cluster(name: str) -> str:
 
 
 def place_lease(sim: Simulation, what: str = "whole-gpu", **wanted: str) -> tuple[Lease, str]:
-    """Let a lease be placed, and say where."""
+    """Place a lease; return it and its cluster."""
     lease = sim.request_lease(create_tenant(), offering(what), **wanted)
     hints = [hint for hint in sim.messages if hint[2] == "broker.reconcile_lease"]
     assert hints

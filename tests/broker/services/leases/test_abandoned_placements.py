@@ -1,4 +1,4 @@
-"""An unplaceable lease moves on; its first place is freed when proven empty."""
+"""Placements that a lease abandons, and when their slots are free."""
 
 from datetime import timedelta
 
@@ -44,12 +44,12 @@ def unreliable(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
     return two_clusters(monkeypatch)
 
 
-def books_balance(sim: Simulation) -> None:
+def assert_invariants_hold(sim: Simulation) -> None:
     with staff_scope():
         assert [proof for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_a_lease_that_a_cluster_does_not_accept_runs_on_the_next_with_a_reason(
+def test_a_lease_rejected_by_a_cluster_runs_in_the_next_with_a_recorded_reason(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -61,10 +61,10 @@ def test_a_lease_that_a_cluster_does_not_accept_runs_on_the_next_with_a_reason(
     assert state_path(lease) == "requested queued provisioning queued provisioning active"
     assert any("its node does not accept it" in step.cause for step in transitions_of(lease))
     assert holding_clusters(lease) == [other_cluster(first)]
-    books_balance(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_lease_that_a_cluster_cannot_start_runs_on_the_next_with_a_reason(
+def test_a_lease_refused_by_a_cluster_runs_in_the_next_with_a_recorded_reason(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -73,10 +73,12 @@ def test_a_lease_that_a_cluster_cannot_start_runs_on_the_next_with_a_reason(
     assert (reload_lease(lease).state, cluster_of(lease)) == (LeaseState.ACTIVE, other_cluster(first))
     assert any("no route to its registry" in step.cause for step in transitions_of(lease))
     assert holding_clusters(lease) == [other_cluster(first)]
-    books_balance(sim)
+    assert_invariants_hold(sim)
 
 
-def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_refused_by_every_cluster_is_tried_once_in_each(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, gpus_per_node=1))
     unreliable.refuses = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
@@ -88,7 +90,9 @@ def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, unrel
     assert len({cause.split(" / ")[0] for cause in placed}) == 3
 
 
-def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_refused_lease_without_capacity_elsewhere_ends_at_once(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     unreliable.refuses = {find_cluster(first).pk}
@@ -98,7 +102,7 @@ def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, 
 
 
 @pytest.mark.deep
-def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(
+def test_a_lease_that_is_never_ready_is_tried_once_in_each_cluster(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
@@ -112,7 +116,7 @@ def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(
 
 
 @pytest.mark.deep
-def test_a_start_in_a_silent_cluster_is_not_repeated_in_another(
+def test_a_start_in_an_unreachable_cluster_is_not_repeated_in_another(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -124,12 +128,14 @@ def test_a_start_in_a_silent_cluster_is_not_repeated_in_another(
     assert state_path(lease).count("provisioning") == 1
 
 
-def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_an_abandoned_slot_is_free_only_when_it_is_proven_empty(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     lease, first = place_lease(sim)
     unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(30)
     assert holding_clusters(lease) == [first, other_cluster(first)]
-    books_balance(sim)
+    assert_invariants_hold(sim)
     second = sim.request_lease(create_tenant("Wren"), offering("whole-gpu"))
     unreliable.full = set()
     sim.run_with_sweeps(30)
@@ -139,11 +145,13 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, u
     assert reload_lease(second).state == LeaseState.ACTIVE
     assert cluster_of(second) == first
     assert holding_clusters(lease) == [other_cluster(first)]
-    books_balance(sim)
+    assert_invariants_hold(sim)
 
 
 @pytest.mark.deep
-def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_does_not_start_while_an_earlier_placement_may_still_run(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     lease, first = place_lease(sim)
     unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(90)
@@ -156,7 +164,7 @@ def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, unre
     assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(
+def test_a_lease_does_not_start_while_its_earlier_placement_is_unconfirmed(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
@@ -174,7 +182,7 @@ def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(
     assert holding_clusters(lease) == [first]
 
 
-def test_a_first_try_asks_for_no_earlier_one(
+def test_a_first_placement_checks_no_abandoned_ones(
     sim: Simulation, unreliable: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease, _ = place_lease(sim)
@@ -183,7 +191,7 @@ def test_a_first_try_asks_for_no_earlier_one(
     assert reload_lease(lease).progress["text"] != ""
 
 
-def test_answers_of_an_earlier_placement_do_not_count_for_the_next(
+def test_observations_of_an_earlier_placement_do_not_count_for_the_next(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
@@ -200,7 +208,7 @@ def test_answers_of_an_earlier_placement_do_not_count_for_the_next(
     assert cluster_of(lease) not in (first, second)
 
 
-def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(
+def test_an_unreachable_cluster_is_called_once_for_several_abandoned_placements(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=1))
@@ -209,23 +217,23 @@ def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(
     unreliable.full = unreliable.mute = {find_cluster(first).pk}
     sim.run_with_sweeps(70)
     assert holding_clusters(lease) == [first, first, first]
-    unreliable.told_to_go.clear()
+    unreliable.removal_requests.clear()
     abandoned_placements.free_abandoned_placements(lease.pk, lease.tenant_id, now=sim.now)
-    assert len(unreliable.told_to_go) == 1
+    assert len(unreliable.removal_requests) == 1
 
 
-def test_a_try_elsewhere_does_not_wait_for_a_cluster_known_to_be_silent(
+def test_a_placement_does_not_wait_for_another_unreachable_cluster(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
     unreliable.full = unreliable.mute = {find_cluster(first).pk}
     sim.run(1)
     Cluster.objects.filter(name=first).update(unreachable_since=sim.now)
-    unreliable.told_to_go.clear()
+    unreliable.removal_requests.clear()
     beside = abandoned_placements.free_abandoned_placements(
         lease.pk, lease.tenant_id, now=sim.now, beside=find_cluster(other_cluster(first)).pk
     )
-    assert (beside, unreliable.told_to_go) == ({}, [])
+    assert (beside, unreliable.removal_requests) == ({}, [])
     assert (
         abandoned_placements.free_abandoned_placements(
             lease.pk, lease.tenant_id, now=sim.now, beside=find_cluster(first).pk
@@ -244,13 +252,15 @@ def test_a_lease_may_end_before_its_abandoned_placement_is_empty(
     sim.run_with_sweeps(60)
     assert reload_lease(lease).state == LeaseState.RELEASED
     assert holding_clusters(lease) == [first]
-    books_balance(sim)
+    assert_invariants_hold(sim)
     unreliable.keeps = set()
     sim.run_with_sweeps(10)
     assert holding_clusters(lease) == []
 
 
-def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_leaves_an_unreachable_cluster_after_45_seconds(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     lease, first = place_lease(sim)
     unreliable.silent = {find_cluster(first).pk}
     sim.run_with_sweeps(40)
@@ -263,10 +273,10 @@ def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, 
     unreliable.silent = set()
     sim.run_with_sweeps(10)
     assert holding_clusters(lease) == [other_cluster(first)]
-    books_balance(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_started_lease_waits_for_its_silent_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_started_lease_waits_for_its_unreachable_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     assert reload_lease(lease).progress
@@ -276,7 +286,7 @@ def test_a_started_lease_waits_for_its_silent_cluster(sim: Simulation, unreliabl
     assert reload_lease(lease).state == LeaseState.PROVISIONING
 
 
-def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_no_lease_is_placed_in_an_unreachable_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-1").update(unreachable_since=sim.now)
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
@@ -336,7 +346,7 @@ def test_a_pending_observation_without_text_is_polled_again(
     assert (reload_lease(lease).state, reload_lease(lease).progress) == (LeaseState.PROVISIONING, {})
 
 
-def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
+def test_an_expired_deadline_leaves_abandoned_placements_to_a_later_call(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"), LeaseState.PROVISIONING)
@@ -345,8 +355,8 @@ def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
     going = abandoned_placements.free_abandoned_placements(
         lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", requests_until=sim.now - timedelta(seconds=1)
     )
-    assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
-    assert unreliable.told_to_go == []
+    assert [each.answered for each in going.values()] == [True]  # it may still run: no cluster was asked
+    assert unreliable.removal_requests == []
 
 
 def test_a_node_eviction_spares_leases_continued_elsewhere(sim: Simulation, unreliable: UnreliableClusters) -> None:

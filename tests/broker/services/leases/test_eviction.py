@@ -1,4 +1,4 @@
-"""Operators' evictions, and their changes to offerings."""
+"""Evictions by operators, and changes to offerings."""
 
 import pytest
 
@@ -17,9 +17,7 @@ from tests.simulation import OPERATOR, Simulation, TenantContext
 pytestmark = pytest.mark.django_db
 
 
-def test_an_operator_ends_a_lease_of_any_tenant_with_a_reason_it_can_read(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_an_operator_evicts_a_lease_with_a_recorded_reason(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     eviction.evict_lease(lease.pk, why="  the GPU   is replaced ", actor=OPERATOR, now=sim.now)
     step = simulation.transitions_of(lease)[-1]
@@ -27,26 +25,26 @@ def test_an_operator_ends_a_lease_of_any_tenant_with_a_reason_it_can_read(
     assert (step.actor_kind, step.actor_label) == ("staff", OPERATOR.label)
 
 
-def test_a_waiting_lease_leaves_the_queue_for_good(sim: Simulation, kestrel: TenantContext) -> None:
+def test_evicting_a_queued_lease_releases_it(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.request_lease(kestrel, simulation.offering("1g.10gb"))
     eviction.evict_lease(lease.pk, why="asked for by mistake", actor=OPERATOR, now=sim.now)
     assert simulation.reload_lease(lease).state == LeaseState.RELEASED
 
 
-def test_a_lease_that_is_not_there_is_missing(sim: Simulation, kestrel: TenantContext) -> None:
+def test_evicting_an_unknown_lease_is_not_found(sim: Simulation, kestrel: TenantContext) -> None:
     with pytest.raises(ObjectNotFound):
         eviction.evict_lease("lse_nobody", why="cleaning", actor=OPERATOR, now=sim.now)
 
 
 @pytest.mark.parametrize("why", ["", "   ", "x" * 151, "a\x00b"])
-def test_without_a_readable_reason_nothing_ends(sim: Simulation, kestrel: TenantContext, why: str) -> None:
+def test_an_eviction_with_an_invalid_reason_is_refused(sim: Simulation, kestrel: TenantContext, why: str) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     with pytest.raises(InvalidValue):
         eviction.evict_lease(lease.pk, why=why, actor=OPERATOR, now=sim.now)
     assert simulation.reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_all_leases_of_a_node_end_and_no_other(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_node_eviction_releases_only_the_leases_of_that_node(sim: Simulation, kestrel: TenantContext) -> None:
     tern = simulation.create_tenant("Tern")
     first, second = (
         sim.create_lease(kestrel, simulation.offering("1g.10gb")),
@@ -62,7 +60,7 @@ def test_all_leases_of_a_node_end_and_no_other(sim: Simulation, kestrel: TenantC
     assert eviction.evict_node_leases(node, why="power works", actor=OPERATOR, now=sim.now) == []
 
 
-def test_a_lease_that_ends_by_itself_meanwhile_is_passed_over(
+def test_a_node_eviction_skips_a_lease_that_already_ended(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
@@ -74,7 +72,7 @@ def test_a_lease_that_ends_by_itself_meanwhile_is_passed_over(
     assert eviction.evict_node_leases(Node.objects.get(), why="power works", actor=OPERATOR, now=sim.now) == []
 
 
-def test_an_offering_is_renamed_once_and_the_audit_log_tells(sim: Simulation, kestrel: TenantContext) -> None:
+def test_renaming_an_offering_twice_is_audited_once(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("whole-gpu")
     offering_admin.rename_offering(offering, label=" H100,  whole ", actor=OPERATOR, now=sim.now)
     offering_admin.rename_offering(offering, label="H100, whole", actor=OPERATOR, now=sim.now)
@@ -92,7 +90,7 @@ def test_an_invalid_offering_label_is_refused(kestrel: TenantContext, label: str
         )
 
 
-def test_an_offering_is_published_and_retired_and_never_a_draft_again(kestrel: TenantContext) -> None:
+def test_an_offering_can_be_published_and_retired_but_not_drafted_again(kestrel: TenantContext) -> None:
     offering = simulation.offering("whole-gpu")
     for state in (OfferingState.RETIRED, OfferingState.PUBLISHED, OfferingState.PUBLISHED):
         offering_admin.set_offering_state(offering, state, actor=OPERATOR, now=simulation.NOW)
@@ -101,14 +99,14 @@ def test_an_offering_is_published_and_retired_and_never_a_draft_again(kestrel: T
         offering_admin.set_offering_state(offering, OfferingState.DRAFT, actor=OPERATOR, now=simulation.NOW)
 
 
-def test_two_operators_at_once_do_not_overwrite_each_other(kestrel: TenantContext) -> None:
+def test_renaming_a_stale_offering_is_refused(kestrel: TenantContext) -> None:
     mine, theirs = simulation.offering("whole-gpu"), simulation.offering("whole-gpu")
     offering_admin.rename_offering(theirs, label="Theirs", actor=OPERATOR, now=simulation.NOW)
     with pytest.raises(StaleVersion):
         offering_admin.rename_offering(mine, label="Mine", actor=OPERATOR, now=simulation.NOW)
 
 
-def test_upkeep_counts_what_is_due_and_what_is_late(
+def test_queue_health_counts_messages_due_and_overdue_leases(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "is_broker_reachable", lambda: True)
@@ -127,4 +125,4 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
     active = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     with staff_scope():
         assert queue_health.measure_queue_health(now=sim.now).last_observed_at == active.seen_at
-    assert Lease.objects.count() == 0  # nobody but staff sees another's
+    assert Lease.objects.count() == 0  # only staff see the leases of other tenants

@@ -1,4 +1,4 @@
-"""Gates that a lease must pass, and ticks that close a metering segment."""
+"""Gates of lease requests, and metering ticks."""
 
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ def never(lease: Lease, *, now: object) -> None:
 HERE = "tests.broker.services.leases.test_gates_and_metering_ticks"
 
 
-def test_gates_are_passed_in_the_order_of_the_setting(sim: Simulation, settings: LazySettings) -> None:
+def test_gates_are_checked_in_the_order_of_the_setting(sim: Simulation, settings: LazySettings) -> None:
     create_gpus(1)
     settings.LEASE_GATES = (f"{HERE}.first", f"{HERE}.never", f"{HERE}.first")
     kestrel = create_tenant()
@@ -52,7 +52,7 @@ def test_gates_are_passed_in_the_order_of_the_setting(sim: Simulation, settings:
     assert called == ["first job", "never"]
 
 
-def test_a_gate_that_is_not_there_stops_the_start(settings: LazySettings) -> None:
+def test_a_missing_gate_stops_the_application_start(settings: LazySettings) -> None:
     settings.LEASE_GATES = ("broker.services.quotas.gate", "broker.services.quotas.misspelt")
     with pytest.raises(ImportError, match="misspelt"):
         apps.get_app_config("broker").ready()
@@ -65,7 +65,7 @@ def test_leases_work_with_the_quota_gate_alone(sim: Simulation, settings: LazySe
 
 
 def active(sim: Simulation) -> Lease:
-    """Return an active lease that was seen alive after everything these tests cut."""
+    """Return an active lease that was last seen after all ticks of these tests."""
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), max_duration_s=3600)
     with tenant_scope(lease.tenant_id):
@@ -80,7 +80,7 @@ def tick_at(lease: Lease, after_s: int) -> bool:
         return reload_lease(lease).add_metering_tick(at=at + timedelta(seconds=after_s))
 
 
-def test_a_tick_closes_one_segment_and_begins_the_next(sim: Simulation) -> None:
+def test_a_metering_tick_closes_one_segment_and_begins_the_next(sim: Simulation) -> None:
     lease = active(sim)
     assert tick_at(lease, 600)
     last = transitions_of(lease)[-1]
@@ -89,14 +89,14 @@ def test_a_tick_closes_one_segment_and_begins_the_next(sim: Simulation) -> None:
     assert last.at == lease.active_at + timedelta(seconds=600)
 
 
-def test_a_tick_twice_or_in_the_past_does_nothing(sim: Simulation) -> None:
+def test_a_repeated_or_past_metering_tick_does_nothing(sim: Simulation) -> None:
     lease = active(sim)
     assert tick_at(lease, 600)
     assert not tick_at(lease, 600)
     assert not tick_at(lease, 300)
 
 
-def test_no_tick_goes_beyond_the_end_of_a_lease(sim: Simulation) -> None:
+def test_a_metering_tick_never_exceeds_the_end_of_a_lease(sim: Simulation) -> None:
     lease = active(sim)
     assert tick_at(lease, 7200)
     assert transitions_of(lease)[-1].at == lease.ends_at
@@ -124,7 +124,7 @@ def test_a_metering_tick_of_a_stale_lease_is_skipped(sim: Simulation) -> None:
         assert not stale.add_metering_tick(at=lease.active_at + timedelta(seconds=700))
 
 
-def test_a_lease_moves_only_inside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_changes_state_only_inside_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     from broker.models import leases
 
     class Outside:

@@ -13,7 +13,7 @@ from tenants.services.rls import tenant_scope
 from tests.broker.domain.workloads.test_workloads import KEY
 from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering
 
-WAYS = {"domain": "leases.example", "ingress": "ingress/public", "bastion": "in.example"}
+INGRESS_SETTINGS = {"domain": "leases.example", "ingress": "ingress/public", "bastion": "in.example"}
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def ways(lease: Lease, **cluster: str) -> list[LeaseConnection]:
-    """Return the ways in, were the lease's cluster a real one, set up like this."""
-    Cluster.objects.update(**{"provisioner": "kubernetes", **WAYS, **cluster})
+def connections(lease: Lease, **cluster: str) -> list[LeaseConnection]:
+    """Return the connections of a lease in a Kubernetes cluster with these settings."""
+    Cluster.objects.update(**{"provisioner": "kubernetes", **INGRESS_SETTINGS, **cluster})
     with tenant_scope(lease.tenant_id):
         return lease_connections_of(Lease.objects.get(pk=lease.pk))
 
@@ -33,13 +33,13 @@ def test_an_ssh_connection_uses_the_bastion(sim: Simulation, kestrel: TenantCont
     lease = sim.create_lease(kestrel, offering(), workload="ssh", ssh_keys=[KEY])
     tail, project = lease.pk.removeprefix("lse_"), lease.project_id.removeprefix("prj_")
     line = f"ssh -J gpubroker@in.example gpubroker@l-{tail}-g{lease.generation}.gt-{project}.svc"
-    assert ways(lease) == [LeaseConnection("SSH", line)]
-    assert ways(lease, bastion="") == []
+    assert connections(lease) == [LeaseConnection("SSH", line)]
+    assert connections(lease, bastion="") == []
 
 
-def test_a_notebook_has_an_address_where_its_route_leads(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_notebook_connection_is_the_url_of_its_route(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
-    (way,) = ways(lease)
+    (way,) = connections(lease)
     with tenant_scope(lease.tenant_id):
         spec = lease_spec(load_provision_spec(Lease.objects.select_related("offering").get(pk=lease.pk)))
     assert spec.route is not None
@@ -50,7 +50,7 @@ def test_a_notebook_has_an_address_where_its_route_leads(sim: Simulation, kestre
 
 def test_an_endpoint_includes_an_example_call(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="vllm")
-    endpoint, call = ways(lease)
+    endpoint, call = connections(lease)
     assert endpoint.line.endswith("/v1")
     assert call.line.startswith(f"curl {endpoint.line}/models")
     assert access_token(lease.pk) in call.line
@@ -61,7 +61,7 @@ def test_a_cluster_without_ingress_settings_has_no_connections(
     missing: str, sim: Simulation, kestrel: TenantContext
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="vscode")
-    assert ways(lease, **{missing: ""}) == []
+    assert connections(lease, **{missing: ""}) == []
 
 
 def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
@@ -69,18 +69,18 @@ def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation,
         sim.create_lease(kestrel, offering(), workload="batch", command="true"),
         sim.create_lease(kestrel, offering()),
     ]
-    assert [ways(lease) for lease in leases] == [[], []]
+    assert [connections(lease) for lease in leases] == [[], []]
 
 
 def test_a_queued_lease_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
-    assert ways(sim.create_lease(kestrel, offering(), LeaseState.QUEUED, workload="jupyter")) == []
+    assert connections(sim.create_lease(kestrel, offering(), LeaseState.QUEUED, workload="jupyter")) == []
 
 
-def test_a_lease_whose_place_was_just_given_back_has_none(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_allocations_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
     with tenant_scope(lease.tenant_id):
         lease.allocations.update(released_at=sim.now)
-    assert ways(lease) == []
+    assert connections(lease) == []
 
 
 @pytest.mark.parametrize(

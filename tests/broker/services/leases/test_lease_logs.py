@@ -1,4 +1,4 @@
-"""Logs name every committed step of a lease with its request."""
+"""Log lines of a lease's state changes."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -30,28 +30,28 @@ Committed = Callable[..., AbstractContextManager[list[Callable[..., Any]]]]
 
 
 @pytest.fixture(autouse=True)
-def heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+def log_level(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with caplog.at_level(logging.INFO):
         yield
 
 
-def moves(caplog: pytest.LogCaptureFixture, **about: str) -> list[str]:
+def logged_states(caplog: pytest.LogCaptureFixture, **about: str) -> list[str]:
     reported = [
         line for line in lines(caplog) if line["event"] == "lease state changed" and line.items() >= about.items()
     ]
     return [line["after"] for line in reported]
 
 
-def test_every_step_of_a_life_is_one_line_with_the_leases_id(
+def test_every_state_change_is_one_log_line_with_the_lease_id(
     sim: Simulation, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Committed
 ) -> None:
     create_fleet()
     with django_capture_on_commit_callbacks(execute=True):
         lease = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
     path = ["queued", "provisioning", "active", "releasing", "released"]
-    assert moves(caplog, lease_id=lease.pk, tenant_id=lease.tenant_id) == path
-    assert moves(caplog, reason="by_tenant") == ["releasing", "released"]
-    assert moves(caplog, reason="none") == []
+    assert logged_states(caplog, lease_id=lease.pk, tenant_id=lease.tenant_id) == path
+    assert logged_states(caplog, reason="by_tenant") == ["releasing", "released"]
+    assert logged_states(caplog, reason="none") == []
 
 
 def test_a_rolled_back_transition_is_not_logged(
@@ -64,10 +64,10 @@ def test_a_rolled_back_transition_is_not_logged(
         transaction.set_rollback(True)
     with django_capture_on_commit_callbacks(execute=True), transitions_not_logged():
         sim.request_lease(owner, offering())
-    assert moves(caplog) == []
+    assert logged_states(caplog) == []
 
 
-def test_a_request_is_found_in_each_line_of_what_it_set_off(
+def test_a_request_id_is_logged_and_passed_on_in_the_outbox(
     own_database: OwnDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     with clock.frozen_at(NOW):
@@ -81,8 +81,8 @@ def test_a_request_is_found_in_each_line_of_what_it_set_off(
         }
         answer = Api(owner.token()).post("leases", body, Idempotency_Key="one", X_Request_ID="req-7")
         lease = answer.json()["id"]
-        assert moves(caplog, lease_id=lease, request_id="req-7") == ["queued"]
+        assert logged_states(caplog, lease_id=lease, request_id="req-7") == ["queued"]
         message = OutboxMessage.objects.get(subject=lease)
         assert message.request_id == "req-7"
         run_task(message.task, message.subject, message.tenant_id, now=NOW)
-    assert "provisioning" in moves(caplog, lease_id=lease)
+    assert "provisioning" in logged_states(caplog, lease_id=lease)

@@ -1,4 +1,4 @@
-"""The spec that a provisioner gets for a lease."""
+"""The provision spec of a lease."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.simulation import Simulation, create_gpus, create_tenant, soft_offeri
 
 
 @pytest.mark.parametrize("name", ["", "nvidia.com/gpu"])
-def test_an_order_tells_by_which_name_its_node_gives_its_slices(sim: Simulation, name: str) -> None:
+def test_a_provision_spec_has_the_resource_name_of_its_slices(sim: Simulation, name: str) -> None:
     create_gpus(1)
     own = {"asks": name} if name else {}
     quarters = [{"profile": "quarter", "start": start, "size": 2, "isolation": "soft", **own} for start in (0, 2, 4, 6)]

@@ -1,4 +1,4 @@
-"""Lease requests: validation, quota, transitions."""
+"""Lease requests: validation, quota and transitions."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -50,7 +50,9 @@ def test_a_lease_is_queued_with_its_first_two_transitions(sim: Simulation, kestr
     assert (first.actor_id, first.prev_at, second.prev_at) == (kestrel.actor.id, None, first.at)
 
 
-def test_asking_notifies_and_is_audited_with_its_actor(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_request_enqueues_a_message_and_is_audited_with_its_actor(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
     lease = sim.request_lease(kestrel, offering())
     assert [hint[2:] for hint in sim.messages] == [("broker.reconcile_lease", lease.pk, kestrel.tenant.pk)]
     with tenant_scope(kestrel.tenant.pk):
@@ -58,7 +60,7 @@ def test_asking_notifies_and_is_audited_with_its_actor(sim: Simulation, kestrel:
     assert (event.actor_id, event.actor_label) == (kestrel.actor.id, kestrel.actor.label)
 
 
-def test_a_lease_beyond_quota_holds_nothing(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_request_beyond_quota_is_refused_and_uses_no_quota(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 6_999)
     with pytest.raises(QuotaExceeded) as refusal:
         sim.request_lease(kestrel, offering("whole-gpu"))
@@ -99,7 +101,7 @@ def test_an_invalid_request_is_refused_with_its_field(
     assert count(kestrel) == 0
 
 
-def test_an_unknown_and_a_drafted_offering_look_the_same(sim: Simulation, kestrel: TenantContext) -> None:
+def test_unknown_and_draft_offerings_are_both_not_found(sim: Simulation, kestrel: TenantContext) -> None:
     drafted = offering()
     Offering.objects.filter(pk=drafted.pk).update(state="draft")
     with pytest.raises(ObjectNotFound):
@@ -108,13 +110,13 @@ def test_an_unknown_and_a_drafted_offering_look_the_same(sim: Simulation, kestre
         sim.request_lease(kestrel, Offering(pk="off_none"))
 
 
-def test_a_retired_offering_takes_no_new_lease(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_of_a_retired_offering_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     Offering.objects.update(state="retired")
     with pytest.raises(OfferingRetired):
         sim.request_lease(kestrel, offering())
 
 
-def test_a_gang_no_node_could_ever_hold_is_refused_with_the_most_there_is(
+def test_a_same_node_gang_too_large_for_any_node_is_refused_with_the_maximum(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
@@ -123,18 +125,18 @@ def test_a_gang_no_node_could_ever_hold_is_refused_with_the_most_there_is(
     assert "or allow several nodes" in refusal.value.fix.text
 
 
-def test_a_gang_the_region_could_never_hold_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gang_too_large_for_its_region_is_refused_with_the_maximum(sim: Simulation, kestrel: TenantContext) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
         sim.request_lease(kestrel, offering("1g.10gb"), quantity=8 * 7 + 1)
     assert refusal.value.extra["most"] == 56
 
 
-def test_a_gang_that_fits_when_empty_is_accepted(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gang_that_fills_an_empty_node_is_accepted(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"), quantity=8, same_node=True)
     assert len(held_allocations(lease)) == 8
 
 
-def test_a_same_node_gang_where_no_gpu_stands_is_refused(sim: Simulation) -> None:
+def test_a_same_node_gang_in_a_region_without_gpus_is_refused(sim: Simulation) -> None:
     create_gpus(1)
     owner = create_tenant()
     Offering.objects.update(region="nowhere")
@@ -143,7 +145,7 @@ def test_a_same_node_gang_where_no_gpu_stands_is_refused(sim: Simulation) -> Non
     assert refusal.value.extra["most"] == 0
 
 
-def test_two_shares_of_a_gpu_are_not_sold_to_one_lease(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_of_two_shares_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     """A pod gets one replica; a kubelet would refuse two."""
     with pytest.raises(InvalidValue, match="not twice the compute"):
         sim.request_lease(kestrel, soft_offering(), quantity=2)

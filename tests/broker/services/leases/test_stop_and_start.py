@@ -1,4 +1,4 @@
-"""A lease with a volume stops and starts; nothing is charged between."""
+"""Stop and restart of leases with volumes."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -52,13 +52,13 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def kept(sim: Simulation, owner: TenantContext, what: str = "1g.10gb", **wanted: object) -> Lease:
+def create_lease_with_volume(sim: Simulation, owner: TenantContext, what: str = "1g.10gb", **wanted: object) -> Lease:
     """Return an active lease with a volume."""
     volume = wanted.pop("volume", None) or sim.create_volume(owner, f"home-{len(sim.messages)}-{sim.now:%H%M%S}").pk
     return reload_lease(sim.create_lease(owner, offering(what), volume=volume, **wanted))
 
 
-def stopped(sim: Simulation, owner: TenantContext, lease: Lease) -> Lease:
+def stop_lease(sim: Simulation, owner: TenantContext, lease: Lease) -> Lease:
     sim.stop_lease(lease, owner)
     sim.run(5)
     assert reload_lease(lease).state == S.STOPPED
@@ -71,13 +71,13 @@ def active_seconds(lease: Lease) -> int:
     return int(sum((b.at - a.at).total_seconds() for a, b in spans))
 
 
-def no_contradiction(sim: Simulation) -> None:
+def assert_invariants_hold(sim: Simulation) -> None:
     with staff_scope():
         assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
 def test_a_stopped_lease_holds_no_gpu_and_restarts_with_its_volume(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel)
+    lease = create_lease_with_volume(sim, kestrel)
     first = SimulatedVolume.objects.get()
     sim.run(100)
     sim.stop_lease(lease, kestrel)
@@ -85,7 +85,7 @@ def test_a_stopped_lease_holds_no_gpu_and_restarts_with_its_volume(sim: Simulati
     sim.run(5)
     assert (reload_lease(lease).state, held_allocations(lease), kestrel.quota_used()) == (S.STOPPED, [], 0)
     assert not SimulatedPod.objects.exists()
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
     sim.run(500)
     sim.start_lease(lease, kestrel)
     sim.run(12)
@@ -105,13 +105,13 @@ def test_a_stopped_lease_holds_no_gpu_and_restarts_with_its_volume(sim: Simulati
             ("lease.stop", kestrel.actor.label),
             ("lease.start", kestrel.actor.label),
         ]
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
 def test_the_duration_counts_only_active_time_across_stops(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel, max_duration_s=1000)
+    lease = create_lease_with_volume(sim, kestrel, max_duration_s=1000)
     sim.run(200)
-    spent = stopped(sim, kestrel, lease).active_seconds
+    spent = stop_lease(sim, kestrel, lease).active_seconds
     assert 195 <= spent <= 201
     sim.run(5000)
     sim.start_lease(lease, kestrel)
@@ -125,30 +125,34 @@ def test_the_duration_counts_only_active_time_across_stops(sim: Simulation, kest
     assert active_seconds(lease) == 1000
 
 
-def test_only_what_was_used_counts_against_the_gpu_hours(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stopped_lease_uses_only_its_active_time_of_the_gpu_hour_quota(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
     kestrel.set_quota(HOURS, 10**9)
-    lease = kept(sim, kestrel, max_duration_s=3600)
+    lease = create_lease_with_volume(sim, kestrel, max_duration_s=3600)
     assert kestrel.quota_used(HOURS) == 3600 * 1000
     sim.run(100)
-    spent = stopped(sim, kestrel, lease).active_seconds
+    spent = stop_lease(sim, kestrel, lease).active_seconds
     assert kestrel.quota_used(HOURS) == spent * 1000
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
     sim.start_lease(lease, kestrel)
     assert kestrel.quota_used(HOURS) == 3600 * 1000
     sim.run(12)
-    again = stopped(sim, kestrel, lease).active_seconds
+    again = stop_lease(sim, kestrel, lease).active_seconds
     assert (again > spent, kestrel.quota_used(HOURS)) == (True, again * 1000)
     sim.release_lease(lease)  # stopped as it is: over at once
     assert (reload_lease(lease).state, kestrel.quota_used(HOURS)) == (S.RELEASED, again * 1000)
     assert active_seconds(lease) == again
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_restart_in_a_new_month_charges_the_rest_to_that_month(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_restart_in_a_new_month_counts_the_remaining_time_in_that_month(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
     kestrel.set_quota(HOURS, 10**9)
-    lease = kept(sim, kestrel, max_duration_s=3600)
+    lease = create_lease_with_volume(sim, kestrel, max_duration_s=3600)
     sim.run(100)
-    spent = stopped(sim, kestrel, lease).active_seconds
+    spent = stop_lease(sim, kestrel, lease).active_seconds
     sim.clock.at += timedelta(days=20)
     sim.start_lease(lease, kestrel)
     assert kestrel.quota_used(HOURS) == (3600 - spent) * 1000
@@ -167,9 +171,11 @@ def test_a_later_quota_counts_every_usage_period(
     sim: Simulation, kestrel: TenantContext, at_the_end: LeaseState
 ) -> None:
     team = kestrel.create_project("team")
-    lease = kept(sim, kestrel, max_duration_s=3600, project=team, volume=sim.create_volume(kestrel, project=team).pk)
+    lease = create_lease_with_volume(
+        sim, kestrel, max_duration_s=3600, project=team, volume=sim.create_volume(kestrel, project=team).pk
+    )
     sim.run(100)
-    stopped(sim, kestrel, lease)
+    stop_lease(sim, kestrel, lease)
     if at_the_end is not S.STOPPED:
         sim.start_lease(lease, kestrel)
         sim.run(60)
@@ -179,7 +185,7 @@ def test_a_later_quota_counts_every_usage_period(
     counted = {S.ACTIVE: 3600}.get(at_the_end, active_seconds(lease))
     assert limit(kestrel, HOURS, team, sim).used == counted * 1000
     assert limit(kestrel, UNITS, team, sim).used == (1000 if at_the_end is S.ACTIVE else 0)
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
 def limit(owner: TenantContext, kind: QuotaKind, project: Project, sim: Simulation) -> Quota:
@@ -188,7 +194,7 @@ def limit(owner: TenantContext, kind: QuotaKind, project: Project, sim: Simulati
 
 
 def test_a_stopped_lease_restarts_only_if_every_gate_allows(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel))
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel))
     kestrel.set_quota(UNITS, 500)
     with pytest.raises(QuotaExceeded):
         sim.start_lease(lease, kestrel)
@@ -196,7 +202,7 @@ def test_a_stopped_lease_restarts_only_if_every_gate_allows(sim: Simulation, kes
 
 
 def test_a_restarted_lease_queues_behind_waiting_ones(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel, "whole-gpu"))
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel, "whole-gpu"))
     sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000)
     waits = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
     sim.run(60)
@@ -220,11 +226,11 @@ def test_only_an_active_lease_with_a_volume_can_be_stopped(sim: Simulation, kest
 
 
 def test_only_a_stopped_lease_with_time_left_can_be_started(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel, max_duration_s=240)
+    lease = create_lease_with_volume(sim, kestrel, max_duration_s=240)
     with pytest.raises(LeaseNotStopped, match="is active"):
         sim.start_lease(lease, kestrel)
     sim.run(200)
-    lease = stopped(sim, kestrel, lease)
+    lease = stop_lease(sim, kestrel, lease)
     with pytest.raises(LeaseTimeUsedUp, match="of the 240 s"):
         sim.start_lease(lease, kestrel)
     with tenant_scope(kestrel.tenant.pk):
@@ -242,11 +248,11 @@ def test_only_a_stopped_lease_with_time_left_can_be_started(sim: Simulation, kes
     assert reload_lease(lease).state == S.ACTIVE
 
 
-def test_a_fixed_end_ends_it_stopped_or_not(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_fixed_end_releases_a_stopped_lease_unless_it_was_extended(sim: Simulation, kestrel: TenantContext) -> None:
     end = sim.now + timedelta(seconds=600)
-    lease = stopped(sim, kestrel, kept(sim, kestrel, end_date=end))
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel, end_date=end))
     later = sim.create_volume(kestrel, "second")
-    waits = stopped(sim, kestrel, kept(sim, kestrel, end_date=end, volume=later.pk))
+    waits = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel, end_date=end, volume=later.pk))
     with tenant_scope(kestrel.tenant.pk):
         extension.extend_lease(waits, more_s=3600, actor=kestrel.actor, now=sim.now)
     sim.clock.at = end
@@ -257,18 +263,18 @@ def test_a_fixed_end_ends_it_stopped_or_not(sim: Simulation, kestrel: TenantCont
     assert (reload_lease(waits).state, reload_lease(waits).due_at) == (S.STOPPED, end + timedelta(seconds=3600))
 
 
-def test_one_that_is_over_cannot_be_stopped(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel, max_duration_s=120)
+def test_an_expired_lease_cannot_be_stopped(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = create_lease_with_volume(sim, kestrel, max_duration_s=120)
     sim.messages.clear()
     sim.clock.at += timedelta(seconds=130)
     with pytest.raises(LeaseAlreadyOver, match="reached its end"):
         sim.stop_lease(lease, kestrel)
 
 
-def test_stopping_twice_is_as_good_as_once_and_whoever_is_slower_finds_it_done(
+def test_stopping_is_idempotent_but_a_stale_active_lease_raises_an_error(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease = kept(sim, kestrel)
+    lease = create_lease_with_volume(sim, kestrel)
     with tenant_scope(kestrel.tenant.pk):
         one, other = reload_lease(lease), reload_lease(lease)
         stop_and_start.stop_lease(one, actor=kestrel.actor, now=sim.now)
@@ -288,8 +294,8 @@ def test_stopping_twice_is_as_good_as_once_and_whoever_is_slower_finds_it_done(
             stop_and_start.stop_lease(reload_lease(lease), actor=kestrel.actor, now=sim.now)
 
 
-def test_what_is_being_stopped_may_be_released(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel)
+def test_a_stopping_lease_can_be_released(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = create_lease_with_volume(sim, kestrel)
     sim.run(60)
     sim.stop_lease(lease, kestrel)
     sim.release_lease(lease)
@@ -301,12 +307,12 @@ def test_what_is_being_stopped_may_be_released(sim: Simulation, kestrel: TenantC
         None,
     )
     assert (kestrel.quota_used(), termination.used_unit_seconds(over)) == (0, over.active_seconds * 1000)
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_volume_is_kept_from_others_while_its_lease_is_stopped(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_volume_of_a_stopped_lease_stays_reserved(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
-    lease = stopped(sim, kestrel, kept(sim, kestrel, volume=volume.pk))
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel, volume=volume.pk))
     with pytest.raises(VolumeInUse, match="which is stopped"):
         sim.request_lease(kestrel, offering(), volume=volume.pk)
     with tenant_scope(kestrel.tenant.pk), pytest.raises(VolumeInUse):
@@ -315,10 +321,10 @@ def test_a_volume_is_kept_from_others_while_its_lease_is_stopped(sim: Simulation
     sim.create_lease(kestrel, offering(), volume=lease.volume_id)
 
 
-def test_it_is_stopped_only_when_it_is_proven_gone(
+def test_a_lease_is_stopped_only_when_its_pod_is_proven_gone(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lease = kept(sim, kestrel)
+    lease = create_lease_with_volume(sim, kestrel)
     with monkeypatch.context() as patch:
         lost = Observation(ObservedState.LOST, "its node is unreachable", last_seen=sim.now)
         patch.setattr(SimulatedProvisioner, "remove", lambda *_, **__: lost)
@@ -332,8 +338,8 @@ def test_it_is_stopped_only_when_it_is_proven_gone(
 def test_a_volume_stays_reserved_until_its_lease_is_proven_gone(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind a network that is cut its pod may still write."""
-    lease = kept(sim, kestrel)
+    """During a network partition its pod may still write."""
+    lease = create_lease_with_volume(sim, kestrel)
     with monkeypatch.context() as patch:
         lost = Observation(ObservedState.LOST, "its node is unreachable", last_seen=sim.now)
         patch.setattr(SimulatedProvisioner, "remove", lambda *_, **__: lost)
@@ -346,8 +352,8 @@ def test_a_volume_stays_reserved_until_its_lease_is_proven_gone(
     assert reload_lease(lease).state == S.RELEASED
 
 
-def test_starting_twice_is_as_good_as_once(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel))
+def test_starting_a_lease_twice_is_idempotent(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel))
     sim.start_lease(lease, kestrel)
     begun = reload_lease(lease).seq
     sim.start_lease(lease, kestrel)
@@ -358,7 +364,7 @@ def test_starting_twice_is_as_good_as_once(sim: Simulation, kestrel: TenantConte
 
 
 def test_a_released_lease_cannot_be_stopped_or_started(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel)
+    lease = create_lease_with_volume(sim, kestrel)
     sim.release_lease(lease)
     sim.run(12)
     lease = reload_lease(lease)
@@ -368,9 +374,9 @@ def test_a_released_lease_cannot_be_stopped_or_started(sim: Simulation, kestrel:
 
 
 def test_restarts_do_not_count_as_abandoned_placements(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel)
+    lease = create_lease_with_volume(sim, kestrel)
     for _ in range(12):
-        lease = stopped(sim, kestrel, lease)
+        lease = stop_lease(sim, kestrel, lease)
         sim.start_lease(lease, kestrel)
         sim.run(12)
     assert reload_lease(lease).generation > 12
@@ -378,8 +384,10 @@ def test_restarts_do_not_count_as_abandoned_placements(sim: Simulation, kestrel:
         assert abandoned_placements.count_abandoned(reload_lease(lease)) == 0
 
 
-def test_nothing_after_the_last_proof_of_life_is_charged(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = kept(sim, kestrel)
+def test_an_unreachable_lease_that_is_stopped_is_charged_until_it_was_last_seen(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    lease = create_lease_with_volume(sim, kestrel)
     seen = sim.now + timedelta(seconds=100)
     with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk=lease.pk).update(seen_at=seen, conditions={"unreachable": "since then"})
@@ -392,13 +400,13 @@ def test_nothing_after_the_last_proof_of_life_is_charged(sim: Simulation, kestre
 
 
 def test_reconciling_a_stopped_lease_changes_nothing(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel))
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel))
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     assert (reload_lease(lease).seq, reload_lease(lease).due_at) == (lease.seq, None)
 
 
-def test_operators_may_end_a_stopped_one(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel))
+def test_an_operator_can_release_a_stopped_lease(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = stop_lease(sim, kestrel, create_lease_with_volume(sim, kestrel))
     with tenant_scope(kestrel.tenant.pk):
         termination.release_lease(lease, reason=EndReason.BY_OPERATOR, actor=OPERATOR, now=sim.now)
     assert reload_lease(lease).state == S.RELEASED

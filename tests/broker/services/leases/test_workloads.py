@@ -1,4 +1,4 @@
-"""The workload of a lease, from the request to the spec that a provisioner gets."""
+"""The workload of a lease, from the request to the provision spec."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_a_workload_reaches_the_provisioner_unchanged(sim: Simulation, kestrel: 
     assert lease.state == LeaseState.ACTIVE
 
 
-def test_every_lease_has_a_secret_of_its_own() -> None:
+def test_every_lease_has_its_own_access_token() -> None:
     assert access_token("lse_a") == access_token("lse_a") != access_token("lse_b")
     assert len(access_token("lse_a")) == 40
 
@@ -51,15 +51,15 @@ def test_an_invalid_workload_is_refused_with_all_its_faults(sim: Simulation, kes
         assert not Lease.objects.exists()
 
 
-def test_a_box_that_was_asked_for_needs_a_key() -> None:
+def test_an_ssh_workload_needs_a_public_key() -> None:
     with pytest.raises(InvalidValue, match="at least one public SSH key"):
         check_workload(LeaseRequest("off_1", "job", 3600, workload="ssh"))
 
 
-def test_a_lease_for_which_nothing_was_chosen_needs_none() -> None:
+def test_a_lease_without_a_workload_needs_no_ssh_key() -> None:
     check_workload(LeaseRequest("off_1", "job", 3600))
 
 
-def test_a_key_that_was_given_is_judged_even_so() -> None:
+def test_an_invalid_ssh_key_is_refused_without_a_workload() -> None:
     with pytest.raises(InvalidValue, match="must start with"):
         check_workload(LeaseRequest("off_1", "job", 3600, ssh_keys=("nonsense",)))

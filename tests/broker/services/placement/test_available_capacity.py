@@ -1,4 +1,4 @@
-"""Exact counts of available capacity."""
+"""Counts and previews of available capacity."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.simulation import (
 )
 
 
-def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> None:
+def test_available_capacity_equals_the_number_of_leases_that_can_be_placed(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
@@ -41,7 +41,7 @@ def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> Non
     assert list(counts.values()) == [1, 1, 3, 11]
 
 
-def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
+def test_a_preview_reserves_nothing_and_matches_the_later_placement(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("1g.10gb"))
@@ -55,7 +55,7 @@ def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulatio
     ]
 
 
-def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
+def test_a_preview_without_capacity_is_none(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
@@ -73,7 +73,7 @@ def test_a_preview_shows_only_the_profile_of_foreign_leases(sim: Simulation) -> 
     assert [(profile, mine) for profile, _, mine in gpu.held] == [("1g.10gb", False)]
 
 
-def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
+def test_unhealthy_gpus_are_not_counted_as_available(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("1g.10gb"))
@@ -82,7 +82,7 @@ def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
         assert available_capacity.count_available([offering("1g.10gb")]) == {offering("1g.10gb").pk: 0}
 
 
-def test_fixed_gpus_count_for_what_they_are_cut_into_even_when_empty(sim: Simulation) -> None:
+def test_the_maximum_of_fixed_layout_gpus_follows_their_layout(sim: Simulation) -> None:
     create_gpus(2)
     layout = [{"profile": "3g.40gb", "start": 0, "size": 4}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
@@ -90,13 +90,13 @@ def test_fixed_gpus_count_for_what_they_are_cut_into_even_when_empty(sim: Simula
     assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=9, same_node=True) == 0
 
 
-def test_a_layout_the_model_does_not_have_is_an_error_that_says_so(sim: Simulation) -> None:
+def test_a_layout_invalid_for_its_model_raises_a_clear_error(sim: Simulation) -> None:
     create_gpus(1)
     with pytest.raises(ValueError, match=r"3g\.40gb cannot start at unit 1"):
         geometry_from_layout(gpu_model_spec(MODEL), [{"profile": "3g.40gb", "start": 1, "isolation": "hardware"}])
 
 
-def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
+def test_availability_of_several_pools_is_counted_in_three_queries(
     sim: Simulation, django_assert_num_queries: object
 ) -> None:
     create_fleet(
@@ -111,7 +111,7 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
             assert sorted(available_capacity.count_available(requests).values()) == [8, 8, 32]
 
 
-def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
+def test_a_gang_is_placed_in_the_smallest_cluster_that_fits_it(sim: Simulation) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
         SimulatedRack("north-2", REGION, MODEL, nodes=2, gpus_per_node=1),
@@ -131,7 +131,7 @@ def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) 
 @pytest.mark.parametrize(
     ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda found: str(found)
 )
-def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
+def test_shares_of_an_unpartitioned_gpu_are_sold_only_if_its_driver_creates_them(
     sim: Simulation, driver: str, shares: int
 ) -> None:
     """Claims offer no shares; the driver would refuse them."""
@@ -145,7 +145,9 @@ def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
 
 
 @pytest.mark.parametrize(("driver", "there"), [("dra", 1), ("hami", 1), ("device_plugin", 0)])
-def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, driver: str, there: int) -> None:
+def test_an_unpartitioned_gpu_is_sold_whole_only_if_its_driver_supports_it(
+    sim: Simulation, driver: str, there: int
+) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     Cluster.objects.update(driver=driver)
@@ -153,7 +155,7 @@ def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, 
         assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: there}
 
 
-def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> None:
+def test_repartitionable_nodes_never_offer_shares(sim: Simulation) -> None:
     create_gpus(1)
     whole = [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
@@ -162,7 +164,7 @@ def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> 
     assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=1, same_node=False) == 7
 
 
-def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simulation) -> None:
+def test_nodes_exposing_slices_as_nvidia_com_gpu_are_never_repartitioned(sim: Simulation) -> None:
     create_gpus(1)
     halves = [{"profile": "3g.40gb", "start": start, "size": 4, "asks": "nvidia.com/gpu"} for start in (0, 4)]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)

@@ -1,4 +1,4 @@
-"""Available capacity is exactly what can be placed, on any fleet."""
+"""Available capacity compared with exhaustive search on random fleets."""
 
 from functools import cache
 from random import Random
@@ -26,10 +26,10 @@ LAYOUTS: list[list[dict[str, object]]] = [
 
 
 @cache
-def most(state: GpuState, profile: Profile, starts: tuple[int, ...]) -> int:
+def max_additional(state: GpuState, profile: Profile, starts: tuple[int, ...]) -> int:
     """Try every way of putting more of a profile on a GPU."""
     ways = [
-        1 + most(state.with_held(profile, profile.placed_at(start)), profile, starts)
+        1 + max_additional(state.with_held(profile, profile.placed_at(start)), profile, starts)
         for start in starts
         if state.fits(profile, profile.placed_at(start))
     ]
@@ -37,7 +37,7 @@ def most(state: GpuState, profile: Profile, starts: tuple[int, ...]) -> int:
 
 
 def by_brute_force(what: Offering, tenant: str) -> int:
-    """Count what fits on each GPU, and its neighbours, from rows."""
+    """Count the slices that fit on each GPU, from database rows."""
     profile, isolation, found = profile_of(what), Isolation(what.isolation), 0
     with staff_scope():
         for gpu in Gpu.objects.sellable().select_related("node__cluster"):
@@ -50,7 +50,7 @@ def by_brute_force(what: Offering, tenant: str) -> int:
                 if cut is None
                 else sorted(int(each["start"]) for each in cut if _is(each, profile))
             )
-            # A node gives a share of any of its GPUs that are cut so: all of them are one there.
+            # A node allocates a share on any of its shared GPUs: all of them count as one.
             of_shares = cut is not None and any(each.get("isolation") == "soft" for each in cut)
             beside = on_gpu
             if of_shares:
@@ -63,7 +63,7 @@ def by_brute_force(what: Offering, tenant: str) -> int:
             for each in on_gpu:
                 held = profile_named(MODEL, each.profile, each.isolation)
                 state = state.with_held(held, held.placed_at(each.placement.lower))
-            found += most(state, profile, starts)
+            found += max_additional(state, profile, starts)
     return found
 
 
@@ -71,8 +71,8 @@ def _is(cut: dict[str, object], profile: Profile) -> bool:
     return (cut["profile"], cut.get("isolation", "hardware")) == (profile.name, profile.isolation.value)
 
 
-def one_after_the_other(sim: Simulation, owner: TenantContext, what: Offering) -> int:
-    """Place as many as go, and undo it all."""
+def place_until_full(sim: Simulation, owner: TenantContext, what: Offering) -> int:
+    """Place as many leases as possible, and roll back."""
     placed = 0
     with transaction.atomic():
         while True:
@@ -87,7 +87,7 @@ def one_after_the_other(sim: Simulation, owner: TenantContext, what: Offering) -
     return placed
 
 
-def shaken(sim: Simulation, owners: list[TenantContext], sold: list[Offering], chance: Random) -> None:
+def randomize_fleet(sim: Simulation, owners: list[TenantContext], sold: list[Offering], chance: Random) -> None:
     """Bring a fleet into a random state."""
     for gpu in Gpu.objects.order_by("pk"):
         if chance.random() < 0.4:
@@ -117,10 +117,10 @@ def test_available_capacity_equals_what_fits_and_what_can_be_leased(sim: Simulat
     chance, owners = Random(seed), [create_tenant("Kestrel"), create_tenant("Swift")]
     north = Offering.objects.select_related("gpu_model").filter(region=REGION, price_class="on_demand")
     sold = [north.get(profile=name) for name in PROFILES] + [soft_offering()]
-    shaken(sim, owners, sold, chance)
+    randomize_fleet(sim, owners, sold, chance)
     for owner in owners:
         with tenant_scope(owner.tenant.pk):
             counts = available_capacity.count_available(sold)
         fits = {what.pk: by_brute_force(what, owner.tenant.pk) for what in sold}
-        had = {what.pk: one_after_the_other(sim, owner, what) for what in sold}
+        had = {what.pk: place_until_full(sim, owner, what) for what in sold}
         assert counts == fits == had

@@ -1,4 +1,4 @@
-"""Gangs of whole GPUs are placed by topology, or refused in words."""
+"""Placement of whole-GPU gangs by interconnect topology."""
 
 from typing import Any
 
@@ -39,66 +39,64 @@ def indexes(lease: Lease) -> list[int]:
     return sorted(Gpu.objects.get(pk=place.gpu_id).index for place in held_allocations(lease))
 
 
-def break_down(sim: Simulation, *broken: int) -> None:
+def mark_unhealthy(sim: Simulation, *broken: int) -> None:
     for gpu in Gpu.objects.filter(index__in=broken):
         set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="a test", actor=OPERATOR, now=sim.now)
 
 
-def mend(sim: Simulation, index: int) -> None:
+def mark_healthy(sim: Simulation, index: int) -> None:
     set_gpu_health(Gpu.objects.get(index=index), GpuHealth.HEALTHY, reason="", actor=OPERATOR, now=sim.now)
 
 
-def ask(sim: Simulation, owner: TenantContext, quantity: int = 2, **more: Any) -> Lease:
+def request_gang(sim: Simulation, owner: TenantContext, quantity: int = 2, **more: Any) -> Lease:
     lease = sim.request_lease(owner, offering("whole-gpu"), quantity=quantity, **more)
     sim.run()
     return reload_lease(lease)
 
 
-def test_two_gpus_by_nvlink_are_two_that_a_bridge_joins(sim: Simulation, kestrel: TenantContext) -> None:
-    break_down(sim, 0)
-    lease = ask(sim, kestrel, topology="nvlink")
+def test_a_pair_requested_with_nvlink_gets_gpus_joined_by_a_bridge(sim: Simulation, kestrel: TenantContext) -> None:
+    mark_unhealthy(sim, 0)
+    lease = request_gang(sim, kestrel, topology="nvlink")
     assert (lease.same_node, lease.topology, indexes(lease)) == (True, "nvlink", [2, 3])
 
 
-def test_a_gang_on_one_node_takes_near_gpus_where_it_may_and_any_where_it_must(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
-    break_down(sim, 0, 3)
-    assert indexes(ask(sim, kestrel, same_node=True)) == [4, 5]
-    assert indexes(ask(sim, kestrel, same_node=True)) == [6, 7]
-    assert indexes(ask(sim, kestrel, same_node=True)) == [1, 2]
+def test_a_same_node_gang_prefers_linked_gpus_but_accepts_others(sim: Simulation, kestrel: TenantContext) -> None:
+    mark_unhealthy(sim, 0, 3)
+    assert indexes(request_gang(sim, kestrel, same_node=True)) == [4, 5]
+    assert indexes(request_gang(sim, kestrel, same_node=True)) == [6, 7]
+    assert indexes(request_gang(sim, kestrel, same_node=True)) == [1, 2]
 
 
-def test_a_gang_waits_for_gpus_that_are_near_enough_and_is_told_so(sim: Simulation, kestrel: TenantContext) -> None:
-    break_down(sim, 0, 2, 4, 6)
-    lease = ask(sim, kestrel, topology="nvlink")
+def test_a_gang_waits_for_linked_gpus_with_a_pending_reason(sim: Simulation, kestrel: TenantContext) -> None:
+    mark_unhealthy(sim, 0, 2, 4, 6)
+    lease = request_gang(sim, kestrel, topology="nvlink")
     assert (lease.state, held_allocations(lease)) == (LeaseState.QUEUED, [])
     assert "free together on one node with NVLink between the GPUs" in lease.pending_reason
-    mend(sim, 4)
+    mark_healthy(sim, 4)
     sim.run(5)
     assert indexes(reload_lease(lease)) == [4, 5]
 
 
-def test_four_gpus_below_one_processor_are_not_torn_between_two(sim: Simulation, kestrel: TenantContext) -> None:
-    break_down(sim, 1)
-    assert indexes(ask(sim, kestrel, 4, topology="numa")) == [4, 5, 6, 7]
-    waiting = ask(sim, kestrel, 4, topology="numa")
+def test_a_numa_gang_is_placed_within_one_numa_node(sim: Simulation, kestrel: TenantContext) -> None:
+    mark_unhealthy(sim, 1)
+    assert indexes(request_gang(sim, kestrel, 4, topology="numa")) == [4, 5, 6, 7]
+    waiting = request_gang(sim, kestrel, 4, topology="numa")
     assert waiting.state == LeaseState.QUEUED
 
 
 @pytest.mark.deep
 def test_a_lease_that_waits_for_nvlink_does_not_block_one_without(sim: Simulation, kestrel: TenantContext) -> None:
-    break_down(sim, 0, 2, 4, 6)
-    waiting, plain = ask(sim, kestrel, topology="nvlink"), ask(sim, kestrel, same_node=True)
+    mark_unhealthy(sim, 0, 2, 4, 6)
+    waiting, plain = request_gang(sim, kestrel, topology="nvlink"), request_gang(sim, kestrel, same_node=True)
     assert (waiting.state, plain.state) == (LeaseState.QUEUED, LeaseState.PROVISIONING)
     sim.run_with_sweeps(3605)
     assert reload_lease(waiting).state == LeaseState.QUEUED
-    later = ask(sim, kestrel)
-    assert later.state != LeaseState.QUEUED  # links that are out of service cannot come free: nobody waits behind
+    later = request_gang(sim, kestrel)
+    assert later.state != LeaseState.QUEUED  # links that are out of service cannot come free: they block no other lease
 
 
 @pytest.mark.parametrize(("topology", "quantity", "most"), [("nvlink", 3, 2), ("numa", 5, 4)])
-def test_links_that_no_node_has_are_refused_and_nothing_is_held(
+def test_a_gang_larger_than_any_linked_group_is_refused(
     sim: Simulation, kestrel: TenantContext, topology: str, quantity: int, most: int
 ) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
@@ -123,7 +121,7 @@ def test_a_topology_request_is_refused_where_no_links_are_known(sim: Simulation)
         ({"profile": "3g.40gb", "quantity": 2, "topology": "nvlink"}, "only whole GPUs have an interconnect"),
     ],
 )
-def test_what_has_no_links_is_refused(
+def test_an_invalid_topology_request_is_refused(
     sim: Simulation, kestrel: TenantContext, wanted: dict[str, Any], why: str
 ) -> None:
     what = offering(wanted.pop("profile"))
@@ -131,7 +129,7 @@ def test_what_has_no_links_is_refused(
         sim.request_lease(kestrel, what, **wanted)
 
 
-def test_a_gang_whose_links_were_taken_out_meanwhile_waits(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gang_waits_if_its_links_disappear_after_the_request(sim: Simulation, kestrel: TenantContext) -> None:
     waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, topology="nvlink")
     Gpu.objects.update(fabric="")
     sim.run()
@@ -143,10 +141,8 @@ def test_a_gang_whose_links_were_taken_out_meanwhile_waits(sim: Simulation, kest
         )
 
 
-def test_what_could_ever_be_had_counts_the_gpus_of_a_node_that_are_near(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
-    break_down(sim, 0, 1, 2)
+def test_the_maximum_gang_size_counts_only_linked_gpus(sim: Simulation, kestrel: TenantContext) -> None:
+    mark_unhealthy(sim, 0, 1, 2)
     gpu = offering("whole-gpu")
     values = {
         in_service: available_capacity.max_when_empty(
@@ -155,14 +151,14 @@ def test_what_could_ever_be_had_counts_the_gpus_of_a_node_that_are_near(
         for in_service in (False, True)
     }
     assert values == {False: 4, True: 4}
-    break_down(sim, 7)
+    mark_unhealthy(sim, 7)
     assert (
         available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="numa", in_service=True),
         available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="nvlink", in_service=True),
     ) == (3, 2)
 
 
-def test_links_are_worked_out_once_and_again_when_a_gpu_says_otherwise(sim: Simulation, kestrel: TenantContext) -> None:
+def test_gpu_links_are_cached_until_a_gpu_reports_others(sim: Simulation, kestrel: TenantContext) -> None:
     keeper = SharedIndex()
     with keeper.up_to_date() as stock:
         (node,) = stock.by_node

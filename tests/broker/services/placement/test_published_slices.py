@@ -26,7 +26,7 @@ def partly_published(sim: Simulation) -> None:
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
+def test_an_unpublished_profile_is_neither_available_nor_previewed() -> None:
     kestrel = create_tenant()
     requests = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
@@ -37,12 +37,12 @@ def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=2, same_node=False) == 0
     Cluster.objects.update(
         auto_repartition=True
-    )  # which cuts nodes by a label: never those that are cut for each lease
+    )  # repartitions nodes by a label, never GPUs that are partitioned per lease
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=2, same_node=False) == 0
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_a_slice_lies_where_its_gpu_publishes_it(sim: Simulation) -> None:
+def test_slices_are_placed_only_where_their_gpu_publishes_them(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.filter(index=1).update(health="unhealthy")
     small = [sim.create_lease(kestrel, offering("1g.10gb")) for _ in range(2)]
@@ -52,13 +52,13 @@ def test_a_slice_lies_where_its_gpu_publishes_it(sim: Simulation) -> None:
     assert reload_lease(third).state == LeaseState.QUEUED
 
 
-def waits(what: Offering) -> str:
+def waiting_reason(what: Offering) -> str:
     with current_index() as stock:
         return explain_waiting(PlacementRequest(what), stock)
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_a_lease_that_waits_for_what_is_not_published_is_told_so_and_starts_when_it_is(sim: Simulation) -> None:
+def test_a_lease_of_an_unpublished_profile_waits_with_a_reason_until_published(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.update(published=ONES)
     lease = sim.request_lease(kestrel, offering("3g.40gb"))
@@ -67,14 +67,14 @@ def test_a_lease_that_waits_for_what_is_not_published_is_told_so_and_starts_when
         "Waits for H100 3g.40gb: no GPU in eu-north can be partitioned for it now; GPUs that are partitioned per lease"
     )
     assert reload_lease(lease).state == LeaseState.QUEUED
-    assert reload_lease(lease).pending_reason == f"{text} do not offer it." == waits(offering("3g.40gb"))
+    assert reload_lease(lease).pending_reason == f"{text} do not offer it." == waiting_reason(offering("3g.40gb"))
     Gpu.objects.update(published=None)
     sim.sweep()
     sim.run(30)
     assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_a_gpu_that_publishes_it_no_longer_keeps_the_lease_that_has_it_and_takes_no_other(
+def test_a_lease_keeps_a_slice_that_its_gpu_no_longer_publishes(
     sim: Simulation,
 ) -> None:
     create_gpus(1)
@@ -97,7 +97,7 @@ def test_a_gpu_that_publishes_it_no_longer_keeps_the_lease_that_has_it_and_takes
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> None:
+def test_offerings_are_drafted_only_for_published_profiles(sim: Simulation) -> None:
     Offering.objects.all().delete()
     Gpu.objects.update(published=ONES)
     assert gpu_catalogue.derive_offerings(now=NOW) == 4  # on demand and spot
@@ -118,13 +118,13 @@ def test_unpublished_placements_count_as_unsellable(sim: Simulation) -> None:
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_leases_are_moved_among_gpus_that_can_all_be_cut_alike(sim: Simulation) -> None:
+def test_relocation_pools_contain_gpus_with_the_same_published_profiles(sim: Simulation) -> None:
     Cluster.objects.update(driver="dra")
     pools = load_relocation_pools(Cluster.objects.get(), now=sim.now)
     assert [[gpu.index for gpu in pool.gpus] for pool in pools] == [[0], [1]]
 
 
-def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulation) -> None:
+def test_relocations_are_planned_in_the_pool_with_the_largest_gain(sim: Simulation) -> None:
     create_gpus(3)
     partly_published = Gpu.objects.filter(index=0)
     partly_published.update(published=ONES, health="unhealthy")

@@ -1,4 +1,4 @@
-"""The in-memory GPU index always equals the database."""
+"""The in-memory GPU index, compared with the database."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,8 +41,8 @@ THREES = [{"profile": "3g.40gb", "start": start, "size": 4} for start in (0, 4)]
 QUARTERS = [{"profile": "quarter", "start": at, "size": 2, "isolation": "soft"} for at in (0, 2, 4, 6)]
 
 
-def known(keeper: SharedIndex) -> dict[object, object]:
-    """Return all that a keeper knows: its GPUs, and what is in its indexes."""
+def index_contents(keeper: SharedIndex) -> dict[object, object]:
+    """Return the contents of an index: GPUs, clusters and sub-indexes."""
     with keeper.up_to_date() as found:
         values: dict[object, object] = {"gpus": dict(found.gpus), "clusters": found.clusters(POOL)}
         for kind in KINDS:
@@ -51,9 +51,9 @@ def known(keeper: SharedIndex) -> dict[object, object]:
         return values
 
 
-def exact(keeper: SharedIndex) -> bool:
+def is_current(keeper: SharedIndex) -> bool:
     """Tell whether an old index equals a new one."""
-    return known(keeper) == known(SharedIndex())
+    return index_contents(keeper) == index_contents(SharedIndex())
 
 
 def place(owner: TenantContext, profile: str = "1g.10gb") -> Lease:
@@ -79,7 +79,7 @@ def some_gpu(chance: Random) -> str:
 
 
 def change_something(owner: TenantContext, chance: Random) -> None:
-    """Do one of all the things that placement has to know of."""
+    """Make a random change that affects placement."""
     gpu, node = some_gpu(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
     toss = chance.random() < 0.5
     acts: list[Callable[[], object]] = [
@@ -101,8 +101,8 @@ def change_something(owner: TenantContext, chance: Random) -> None:
 
 
 @contextmanager
-def elsewhere() -> Iterator[Callable[[Callable[[], object]], object]]:
-    """Run somebody step by step on a connection of their own."""
+def run_in_other_thread() -> Iterator[Callable[[Callable[[], object]], object]]:
+    """Run functions one by one in a thread with its own connection."""
     with ThreadPoolExecutor(1) as thread:
         yield lambda act: thread.submit(act).result(60)
         thread.submit(connections.close_all).result(60)
@@ -112,7 +112,7 @@ def elsewhere() -> Iterator[Callable[[Callable[[], object]], object]]:
 @pytest.mark.deep
 def test_the_index_follows_commits_and_ignores_rollbacks(own_database: OwnDatabase, seed: int) -> None:
     chance, keeper = Random(seed), SharedIndex()
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), run_in_other_thread() as other_thread:
         create_fleet(
             SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
             SimulatedRack("north-2", REGION, MODEL, nodes=1),
@@ -124,49 +124,49 @@ def test_the_index_follows_commits_and_ignores_rollbacks(own_database: OwnDataba
                     change_something(owners[0], chance)
                 case 1:
                     other_thread(lambda: change_something(owners[1], chance))
-                case 2:  # somebody is at it, while others look, and thinks better of it
+                case 2:  # a transaction that may roll back, with concurrent readers
                     with transaction.atomic():
                         change_something(owners[0], chance)
-                        assert exact(keeper)
-                        other_thread(lambda: known(keeper))
-                        assert exact(keeper)
+                        assert is_current(keeper)
+                        other_thread(lambda: index_contents(keeper))
+                        assert is_current(keeper)
                         transaction.set_rollback(chance.random() < 0.5)
                 case _:  # only a part of it is undone
                     with transaction.atomic():
                         with transaction.atomic():
                             change_something(owners[0], chance)
-                            assert exact(keeper)
+                            assert is_current(keeper)
                             transaction.set_rollback(True)
-                        assert exact(keeper)
-            assert exact(keeper)
+                        assert is_current(keeper)
+            assert is_current(keeper)
 
 
-def test_what_others_have_not_committed_is_seen_when_they_have(own_database: OwnDatabase) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
+def test_changes_of_other_transactions_appear_after_their_commit(own_database: OwnDatabase) -> None:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), run_in_other_thread() as other_thread:
         create_gpus(2)
         kestrel, keeper = create_tenant(), SharedIndex()
         with transaction.atomic():
             taken = held_allocations(place(kestrel, "whole-gpu"))[0].gpu_id
             other_thread(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
-            assert exact(keeper)
-            other_thread(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
-        assert exact(keeper)
+            assert is_current(keeper)
+            other_thread(lambda: index_contents(keeper))  # does not see the uncommitted allocation
+        assert is_current(keeper)
         with system_scope(), keeper.up_to_date() as found:
             assert sum(gpu.placement_count for gpu in found.gpus.values()) == 1
 
 
-def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:
+def test_deleted_gpus_and_allocations_leave_the_index(sim: Simulation) -> None:
     create_gpus(3)
     keeper, kestrel = SharedIndex(), create_tenant()
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
-    assert exact(keeper)
+    assert is_current(keeper)
     with transaction.atomic():
         with tenant_scope(kestrel.tenant.pk):
             lease.allocations.all().delete()
         Gpu.objects.filter(index=2).delete()
-        assert exact(keeper)
+        assert is_current(keeper)
         transaction.set_rollback(True)
-    assert exact(keeper)
+    assert is_current(keeper)
     with keeper.up_to_date() as found:
         assert len(found.gpus) == 3
 
@@ -174,27 +174,27 @@ def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> Non
 def test_an_index_too_far_behind_reloads_all_gpus(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(4)
     keeper = SharedIndex()
-    assert exact(keeper)
+    assert is_current(keeper)
     monkeypatch.setattr(gpu_changes, "MAX_CHANGES", 3)
     Gpu.objects.update(health="unhealthy")
     read = []
     every = gpu_changes.read_all_gpus
     monkeypatch.setattr(gpu_changes, "read_all_gpus", lambda: read.append(1) or every())
-    known(keeper)
+    index_contents(keeper)
     assert read
-    assert exact(keeper)
+    assert is_current(keeper)
 
 
-def test_an_error_on_the_way_leaves_nothing_half_known(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_refresh_leaves_the_index_correct(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     keeper = SharedIndex()
-    assert exact(keeper)
+    assert is_current(keeper)
     Gpu.objects.update(health="unhealthy")
     with monkeypatch.context() as broken:
         broken.setattr(gpu_changes, "read_gpus", lambda ids: 1 // 0)
         with pytest.raises(ZeroDivisionError):
-            known(keeper)
-    assert exact(keeper)
+            index_contents(keeper)
+    assert is_current(keeper)
 
 
 def test_an_undetected_index_error_is_fixed_after_five_minutes(
@@ -205,17 +205,17 @@ def test_an_undetected_index_error_is_fixed_after_five_minutes(
     keeper, passed = SharedIndex(), [0.0]
     monkeypatch.setattr(clock, "monotonic", lambda: passed[0])
     with keeper.up_to_date() as found:
-        found.drop([some_gpu(Random(1))])  # as a change of which nobody was told
+        found.drop([some_gpu(Random(1))])  # as if the notification of a change was lost
     passed[0] = shared_index.RELOAD_AFTER_S - 1
-    assert not exact(keeper)
+    assert not is_current(keeper)
     passed[0] = shared_index.RELOAD_AFTER_S
-    assert exact(keeper)
+    assert is_current(keeper)
 
 
-def test_a_trial_placement_that_was_interrupted_leaves_no_trace(sim: Simulation) -> None:
+def test_an_interrupted_trial_placement_leaves_the_index_unchanged(sim: Simulation) -> None:
     create_gpus(2)
     keeper = SharedIndex()
-    assert exact(keeper)
+    assert is_current(keeper)
 
     def stopped_on_the_way() -> None:
         with keeper.up_to_date() as found:
@@ -224,10 +224,10 @@ def test_a_trial_placement_that_was_interrupted_leaves_no_trace(sim: Simulation)
 
     with pytest.raises(TimeoutError):
         stopped_on_the_way()
-    assert exact(keeper)
+    assert is_current(keeper)
 
 
-def test_a_process_that_was_forked_begins_again() -> None:
+def test_a_forked_process_gets_a_new_index() -> None:
     before = shared_index._shared_index
     shared_index._reset_after_fork()
     assert shared_index._shared_index is not before
@@ -243,19 +243,19 @@ def test_a_gpu_with_an_invalid_layout_is_not_sold(sim: Simulation) -> None:
         assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: 1}
 
 
-def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None:
+def test_an_index_does_not_grow_with_health_changes(sim: Simulation) -> None:
     create_gpus(2)
     keeper = SharedIndex()
     for health in ("unhealthy", "healthy") * 5:
         Gpu.objects.update(health=health)
-        assert exact(keeper)
+        assert is_current(keeper)
     with keeper.up_to_date() as found:
         best = found.index(POOL, Isolation.HARDWARE).best
     shelf, _ = best.selling(profile_of(offering("whole-gpu")))[0]
     assert len(shelf.gpus) == 2
 
 
-def test_another_engine_chooses_only_inside_its_block(sim: Simulation) -> None:
+def test_using_engine_changes_placement_only_within_its_block(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     first, second = sorted(Gpu.objects.values_list("pk", flat=True))
@@ -270,7 +270,7 @@ def test_another_engine_chooses_only_inside_its_block(sim: Simulation) -> None:
 
 
 def test_a_locked_gpu_is_skipped_for_the_next_one(own_database: OwnDatabase) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), run_in_other_thread() as other_thread:
         create_gpus(2)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
         with transaction.atomic():

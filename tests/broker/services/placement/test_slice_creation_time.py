@@ -1,4 +1,4 @@
-"""The simulated cluster takes time to create a slice, not to reuse one."""
+"""Time that the simulated cluster takes to create slices."""
 
 from django.test.utils import override_settings
 
@@ -14,12 +14,12 @@ from tests.simulation import Simulation, TenantContext, create_gpus, create_tena
 TWO, THREE, SEVEN, WHOLE = "2g.20gb", "3g.40gb", "7g.80gb", "whole-gpu"
 
 
-def end(sim: Simulation, lease: Lease) -> None:
+def end_lease(sim: Simulation, lease: Lease) -> None:
     sim.release_lease(lease)
     sim.run(10)
 
 
-def cuttings(lease: Lease) -> list[CutEffort | None]:
+def cut_efforts(lease: Lease) -> list[CutEffort | None]:
     with tenant_scope(lease.tenant_id):
         return [each.cutting for each in load_provision_spec(reload_lease(lease)).slices]
 
@@ -30,15 +30,15 @@ def provisioned_s(lease: Lease) -> float:
     return (pod.ready_at - pod.created_at).total_seconds()
 
 
-def asked_for(sim: Simulation, owner: TenantContext, profile: str) -> Lease:
-    """Return a lease that was placed, and that nobody has looked at yet."""
+def place_new_lease(sim: Simulation, owner: TenantContext, profile: str) -> Lease:
+    """Return a lease that is placed but not yet reconciled."""
     lease = sim.request_lease(owner, offering(profile))
     with tenant_scope(lease.tenant_id):
         assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
     return lease
 
 
-def test_a_simulated_cluster_is_told_once_what_its_gpu_needs(sim: Simulation) -> None:
+def test_the_provision_spec_states_the_partitioning_effort_only_once(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     for profile, how in (
@@ -48,14 +48,14 @@ def test_a_simulated_cluster_is_told_once_what_its_gpu_needs(sim: Simulation) ->
         (WHOLE, CutEffort.ANEW),
         (WHOLE, CutEffort.FREE),
     ):
-        lease = asked_for(sim, kestrel, profile)
-        assert cuttings(lease) == [how]
+        lease = place_new_lease(sim, kestrel, profile)
+        assert cut_efforts(lease) == [how]
         sim.run()
-        assert cuttings(lease) == [None]
-        end(sim, lease)
+        assert cut_efforts(lease) == [None]
+        end_lease(sim, lease)
 
 
-def test_cutting_takes_its_time_and_what_is_still_cut_takes_none(sim: Simulation) -> None:
+def test_creating_a_slice_takes_time_and_reusing_a_leftover_takes_none(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, took = create_tenant(), []
     for profile, cut_s, destroy_s in (
@@ -66,18 +66,18 @@ def test_cutting_takes_its_time_and_what_is_still_cut_takes_none(sim: Simulation
         (WHOLE, 60, 900),
     ):
         with override_settings(SIMULATED_PARTITION_S=cut_s, SIMULATED_DESTROY_S=destroy_s):
-            lease = asked_for(sim, kestrel, profile)
+            lease = place_new_lease(sim, kestrel, profile)
             sim.run()
         took.append(provisioned_s(lease))
-        end(sim, lease)
+        end_lease(sim, lease)
     quick = 15  # pulling and starting take less each time
     assert [seconds > quick for seconds in took] == [True, False, True, True, False]
 
 
-def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
+def test_a_lease_reports_partitioning_while_its_slice_is_created(sim: Simulation) -> None:
     create_gpus(1)
     with override_settings(SIMULATED_PARTITION_S=60, SIMULATED_PROGRESS_S=0.7):
-        lease = asked_for(sim, create_tenant(), TWO)
+        lease = place_new_lease(sim, create_tenant(), TWO)
         reported = []
         for _ in range(400):
             sim.run(0.5)
@@ -90,14 +90,14 @@ def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
 def test_without_partition_times_no_slice_creation_is_reported(sim: Simulation) -> None:
     create_gpus(1)
     with override_settings(SIMULATED_PARTITION_S=0, SIMULATED_DESTROY_S=0):
-        assert cuttings(asked_for(sim, create_tenant(), TWO)) == [None]
+        assert cut_efforts(place_new_lease(sim, create_tenant(), TWO)) == [None]
 
 
-def test_a_gang_is_cut_side_by_side(sim: Simulation) -> None:
+def test_each_slice_of_a_gang_has_its_own_partitioning_effort(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
-    end(sim, sim.create_lease(kestrel, offering(THREE)))
+    end_lease(sim, sim.create_lease(kestrel, offering(THREE)))
     lease = sim.request_lease(kestrel, offering(THREE), quantity=3)
     with tenant_scope(lease.tenant_id):
         assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
-    assert sorted(cuttings(lease), key=str) == [CutEffort.WARM, CutEffort.FREE, CutEffort.FREE]
+    assert sorted(cut_efforts(lease), key=str) == [CutEffort.WARM, CutEffort.FREE, CutEffort.FREE]

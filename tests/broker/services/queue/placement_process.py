@@ -1,6 +1,6 @@
 """Place leases and release them: `python -m tests.broker.services.queue.placement_process <seed> <rounds>`.
 
-Their ids come on stdin. Prints how many it placed, and how often somebody else was faster or there was no room.
+Their ids come on stdin. Prints how many it placed, and how often another process was faster or no slot was free.
 """
 
 import sys
@@ -30,12 +30,12 @@ def main(seed: str, rounds: str) -> None:
                 done = lease_placement.place_lease(lease, now=clock.now())
                 placed, left = placed + done, left + (not done)
         if lease.state == "provisioning" and chance.random() < 0.6:
-            _let_go(lease_id, tenant_id)
+            _release(lease_id, tenant_id)
     print(placed, left, flush=True)
 
 
-def _let_go(lease_id: str, tenant_id: str) -> None:
-    """Free a lease's places for others."""
+def _release(lease_id: str, tenant_id: str) -> None:
+    """Free the allocations of a lease for others."""
     try:
         with tenant_scope(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
@@ -43,7 +43,7 @@ def _let_go(lease_id: str, tenant_id: str) -> None:
                 termination.release_lease(lease, reason=EndReason.BY_TENANT, now=clock.now())
                 termination.finish_release(lease, now=clock.now())
     except (StaleLease, termination.LeaseAlreadyOver):
-        return  # another process was faster, while this one let go or before it began to
+        return  # another process was faster
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Several leases of one tenant placed in one transaction."""
+"""Placement of several leases of one tenant in one transaction."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -39,23 +39,23 @@ def ids(*leases: Lease) -> list[str]:
     return [lease.pk for lease in leases]
 
 
-def alone(sim: Simulation, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Place a lease as if there were no bursts."""
+def place_alone(sim: Simulation, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place a lease without batches."""
     with monkeypatch.context() as one_by_one:
         one_by_one.setattr(queue_scheduling, "_batch_head", lambda queue: [])
         queue_scheduling.run_queue(POOL, now=sim.now)
 
 
-def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
+def test_a_lease_placed_in_a_batch_is_stored_like_one_placed_alone(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     single = sim.request_lease(kestrel, offering("3g.40gb"))
-    alone(sim, single, monkeypatch)
+    place_alone(sim, single, monkeypatch)
     first, second = sim.request_lease(kestrel, offering("3g.40gb")), sim.request_lease(kestrel, offering("whole-gpu"))
     monkeypatch.setattr(
-        queue_scheduling, "_place_single", lambda *given, **more: pytest.fail("nobody is placed alone here")
+        queue_scheduling, "_place_single", lambda *given, **more: pytest.fail("no lease may be placed alone here")
     )
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 2
     own = {
@@ -91,7 +91,7 @@ def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
     assert {reload_lease(lease).state for lease in (single, first, second)} == {LeaseState.ACTIVE}
 
 
-def test_the_first_that_finds_no_room_is_told_why_and_smaller_ones_pass_it(sim: Simulation) -> None:
+def test_a_lease_without_capacity_gets_a_reason_and_smaller_ones_pass_it(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     small, large, late = (sim.request_lease(kestrel, offering(what)) for what in ("1g.10gb", "whole-gpu", "1g.10gb"))
@@ -115,9 +115,7 @@ def test_gangs_and_shares_are_not_placed_in_a_batch(sim: Simulation) -> None:
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 4
 
 
-def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_batch_write_falls_back_to_single_placement(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering()) for _ in range(2)]
@@ -127,8 +125,8 @@ def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 2
 
 
-def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Take the chosen slot away before the write, so many times."""
+def occupy_chosen_slot(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Occupy the chosen slot before the write, the given number of times."""
     take, left = batch_placement._write_placements, [times]
 
     def late(choices: list[batch_placement.BatchChoice], now: datetime) -> set[str]:
@@ -147,7 +145,7 @@ def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
                 isolation=choices[0].row.isolation,
                 held_at=now,
             )
-        raise AssertionError("PostgreSQL lets nobody have a place twice")
+        raise AssertionError("PostgreSQL must refuse overlapping allocations")
 
     monkeypatch.setattr(batch_placement, "_write_placements", late)
 
@@ -158,21 +156,21 @@ def test_a_batch_that_loses_a_slot_retries_and_is_placed_together(
     create_gpus(1)
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering()) for _ in range(3)]
-    lost_to_another(monkeypatch, 1)
+    occupy_chosen_slot(monkeypatch, 1)
     monkeypatch.setattr(
-        queue_scheduling, "_place_single", lambda *given, **more: pytest.fail("nobody is placed alone here")
+        queue_scheduling, "_place_single", lambda *given, **more: pytest.fail("no lease may be placed alone here")
     )
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 3
     assert [len(held_allocations(lease)) for lease in leases] == [1, 1, 1]
 
 
-def test_after_repeated_losses_one_lease_is_placed_alone_and_the_rest_together(
+def test_after_repeated_losses_one_lease_is_placed_alone_and_the_others_together(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering()) for _ in range(4)]
-    lost_to_another(monkeypatch, batch_placement.TRIES)
+    occupy_chosen_slot(monkeypatch, batch_placement.TRIES)
     went: list[str] = []
     one_by_one = queue_scheduling._place_single
 
@@ -185,7 +183,7 @@ def test_after_repeated_losses_one_lease_is_placed_alone_and_the_rest_together(
     assert went == ids(leases[0])
 
 
-def test_a_lease_that_waits_no_longer_is_settled(sim: Simulation) -> None:
+def test_a_released_lease_in_a_batch_is_not_placed(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     first, second = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering())
@@ -195,7 +193,7 @@ def test_a_lease_that_waits_no_longer_is_settled(sim: Simulation) -> None:
     assert held_allocations(first) == []
 
 
-def queue_of(owner: TenantContext, count: int) -> list[Lease]:
+def queue_leases(owner: TenantContext, count: int) -> list[Lease]:
     with tenant_scope(owner.tenant.pk):
         wanted = LeaseRequest(offering_id=offering("3g.40gb").pk, name="job", max_duration_s=3600)
         return [request_lease(wanted, project=owner.project, actor=owner.actor, now=NOW) for _ in range(count)]
@@ -205,7 +203,7 @@ def test_locked_gpus_and_leases_are_skipped(own_database: OwnDatabase) -> None:
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(3)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
-        leases, others = queue_of(kestrel, 3), queue_of(swift, 1)
+        leases, others = queue_leases(kestrel, 3), queue_leases(swift, 1)
         with transaction.atomic():
             with tenant_scope(kestrel.tenant.pk):
                 list(Lease.objects.filter(pk=leases[0].pk).select_for_update(no_key=True))
@@ -227,7 +225,7 @@ def test_a_batch_is_not_placed_and_does_not_wait_while_all_gpus_are_locked(
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(2)
         kestrel = create_tenant()
-        leases = queue_of(kestrel, 2)
+        leases = queue_leases(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
             place = partial(
@@ -244,7 +242,7 @@ def test_batch_placement_gives_up_when_all_gpus_stay_locked(
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(2)
         kestrel = create_tenant()
-        leases = queue_of(kestrel, 2)
+        leases = queue_leases(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
             place = partial(

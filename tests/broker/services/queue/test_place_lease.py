@@ -37,7 +37,7 @@ from tests.simulation import (
 POOL = (MODEL, REGION)
 
 
-def test_a_lease_is_placed_at_once_and_says_where(sim: Simulation) -> None:
+def test_a_placed_lease_records_its_node_and_gpu(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), LeaseState.PROVISIONING)
     assert transitions_of(lease)[-1].cause == "placed on north-1 / n01 / GPU 0"
@@ -45,7 +45,7 @@ def test_a_lease_is_placed_at_once_and_says_where(sim: Simulation) -> None:
     assert len(held_allocations(lease)) == 1
 
 
-def test_without_room_it_queues_with_a_plain_reason(sim: Simulation) -> None:
+def test_a_lease_without_capacity_is_queued_with_a_reason(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("whole-gpu"))
@@ -56,7 +56,7 @@ def test_without_room_it_queues_with_a_plain_reason(sim: Simulation) -> None:
     )
 
 
-def test_a_pool_without_a_gpu_in_service_says_so(sim: Simulation) -> None:
+def test_a_queued_lease_reports_that_no_gpu_of_its_model_is_in_service(sim: Simulation) -> None:
     create_gpus(1)
     Gpu.objects.update(health=GpuHealth.UNHEALTHY)
     waiting = sim.request_lease(create_tenant(), offering("whole-gpu"))
@@ -67,7 +67,7 @@ def test_a_pool_without_a_gpu_in_service_says_so(sim: Simulation) -> None:
 @pytest.mark.parametrize(
     ("taken", "words"), [(4, "None is free now."), (3, "One is free now."), (2, "2 are free now.")]
 )
-def test_a_gang_says_how_much_of_it_would_fit(sim: Simulation, taken: int, words: str) -> None:
+def test_a_queued_gang_reports_how_many_gpus_are_free(sim: Simulation, taken: int, words: str) -> None:
     create_gpus(4)
     kestrel = create_tenant()
     for _ in range(taken):
@@ -78,7 +78,7 @@ def test_a_gang_says_how_much_of_it_would_fit(sim: Simulation, taken: int, words
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
-def test_a_gang_starts_whole_or_not_at_all(sim: Simulation, nodes: int) -> None:
+def test_a_gang_is_placed_completely_or_not_at_all(sim: Simulation, nodes: int) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=nodes, gpus_per_node=4 // nodes))
     kestrel = create_tenant()
     small = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -91,7 +91,7 @@ def test_a_gang_starts_whole_or_not_at_all(sim: Simulation, nodes: int) -> None:
     assert Node.objects.filter(gpus__in=[place.gpu_id for place in held_allocations(gang)]).distinct().count() == nodes
 
 
-def test_a_release_wakes_the_queue_at_once_and_without_a_timer(sim: Simulation) -> None:
+def test_a_release_places_the_next_queued_lease_at_once(sim: Simulation) -> None:
     create_gpus(1)
     first, second = create_tenant("First"), create_tenant("Second")
     running = sim.create_lease(first, offering("whole-gpu"))
@@ -105,7 +105,7 @@ def test_a_release_wakes_the_queue_at_once_and_without_a_timer(sim: Simulation) 
     assert reload_lease(waiting).pending_reason == ""
 
 
-def test_the_oldest_that_fits_goes_first(sim: Simulation) -> None:
+def test_the_oldest_fitting_lease_is_placed_first(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     running = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -117,7 +117,7 @@ def test_the_oldest_that_fits_goes_first(sim: Simulation) -> None:
     assert (reload_lease(older).state, reload_lease(younger).state) == ("provisioning", "queued")
 
 
-def test_a_small_one_may_pass_a_large_one(sim: Simulation) -> None:
+def test_a_small_lease_may_pass_a_large_waiting_one(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
@@ -127,7 +127,7 @@ def test_a_small_one_may_pass_a_large_one(sim: Simulation) -> None:
     assert (reload_lease(large).state, reload_lease(small).state) == ("queued", "provisioning")
 
 
-def test_after_an_hour_nobody_younger_passes_any_more(sim: Simulation) -> None:
+def test_after_an_hour_no_younger_lease_passes_a_waiting_one(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"), max_duration_s=4 * 3600)
@@ -154,7 +154,7 @@ def test_equal_requests_get_the_same_reason_without_a_search(sim: Simulation, mo
     assert reload_lease(waiting[4]).pending_reason
 
 
-def test_an_unchanged_reason_writes_nothing(sim: Simulation) -> None:
+def test_an_unchanged_pending_reason_is_not_written_again(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("whole-gpu"))
@@ -193,7 +193,9 @@ def test_tenants_never_share_a_gpu_without_hardware_isolation(sim: Simulation, i
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(sim: Simulation, isolation: str) -> None:
+def test_tenants_share_a_gpu_without_hardware_isolation_if_the_cluster_allows_it(
+    sim: Simulation, isolation: str
+) -> None:
     create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = soft_offering(isolation=isolation)
@@ -205,15 +207,15 @@ def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(sim: Simulation, i
     assert held_allocations(second)[0].may_share
 
 
-def divided_in_quarters() -> None:
-    """Let nodes divide GPUs and assign replicas themselves."""
+def share_gpus_in_quarters() -> None:
+    """Make nodes share their GPUs in quarters and assign replicas themselves."""
     quarters = [{"profile": "quarter", "start": start, "size": 2, "isolation": "soft"} for start in (0, 2, 4, 6)]
     Gpu.objects.update(layout_policy="fixed", fixed_layout=quarters)
 
 
 def test_tenants_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
-    divided_in_quarters()
+    share_gpus_in_quarters()
     quarter, kestrel, swift, merlin = (
         soft_offering(),
         create_tenant("Kestrel"),
@@ -221,9 +223,7 @@ def test_tenants_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -
         create_tenant("Merlin"),
     )
     first = sim.create_lease(kestrel, quarter)
-    Gpu.objects.filter(pk=held_allocations(first)[0].gpu_id).update(
-        health="unhealthy"
-    )  # whoever is on it is still there
+    Gpu.objects.filter(pk=held_allocations(first)[0].gpu_id).update(health="unhealthy")  # its lease still holds it
     second = sim.create_lease(swift, quarter)
     nodes = {Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id).node_id for lease in (first, second)}
     assert len(nodes) == 2
@@ -236,9 +236,9 @@ def test_tenants_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -
         assert available_capacity.count_available([quarter]) == {quarter.pk: 7}
 
 
-def test_a_tenant_that_came_to_the_node_in_the_meantime_is_noticed(sim: Simulation) -> None:
+def test_a_reservation_fails_if_another_tenant_was_placed_on_the_node_first(sim: Simulation) -> None:
     create_gpus(2)
-    divided_in_quarters()
+    share_gpus_in_quarters()
     quarter, kestrel, swift = soft_offering(), create_tenant("Kestrel"), create_tenant("Swift")
     late = sim.request_lease(swift, quarter)
     with tenant_scope(swift.tenant.pk):
@@ -255,7 +255,7 @@ def test_a_tenant_that_came_to_the_node_in_the_meantime_is_noticed(sim: Simulati
     assert held_allocations(late) == []
 
 
-def test_a_gpu_with_a_fixed_layout_sells_only_what_it_is_cut_into(sim: Simulation) -> None:
+def test_a_gpu_with_a_fixed_layout_sells_only_the_slices_of_that_layout(sim: Simulation) -> None:
     create_gpus(1)
     layout = [{"profile": "3g.40gb", "start": 4, "size": 4}, {"profile": "2g.20gb", "start": 0, "size": 2}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
@@ -271,7 +271,7 @@ def test_a_gpu_with_a_fixed_layout_sells_only_what_it_is_cut_into(sim: Simulatio
     assert list(free.values()) == [1, 0, 0]
 
 
-def test_nothing_new_goes_to_a_cordoned_node(sim: Simulation) -> None:
+def test_no_lease_is_placed_on_a_cordoned_node(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant()
     first = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -289,7 +289,7 @@ def test_nothing_new_goes_to_a_cordoned_node(sim: Simulation) -> None:
     assert reload_lease(third).state == LeaseState.PROVISIONING
 
 
-def test_a_gpu_that_fails_between_choice_and_hold_is_not_taken(
+def test_a_gpu_that_fails_between_choice_and_reservation_is_not_used(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(2)
@@ -320,7 +320,7 @@ def test_a_lease_that_loses_every_race_is_retried_soon(sim: Simulation, monkeypa
     assert reload_lease(lease).state == LeaseState.PROVISIONING
 
 
-def test_an_error_that_is_no_race_is_not_swallowed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_integrity_error_that_is_no_race_is_raised(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
 
@@ -335,8 +335,8 @@ def test_an_error_that_is_no_race_is_not_swallowed(sim: Simulation, monkeypatch:
         lease_placement.place_lease(reload_lease(lease), now=sim.now)
 
 
-def with_old_eyes(owner: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Freeze what the next reads of GPUs see."""
+def freeze_gpu_index(owner: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next read of the GPU index return its current state."""
     keeper = SharedIndex()
     with tenant_scope(owner.tenant.pk), keeper.up_to_date() as stock:
         old = [nullcontext(stock)]
@@ -348,7 +348,7 @@ def test_a_lease_that_loses_a_slot_takes_the_next_one(sim: Simulation, monkeypat
     kestrel = create_tenant()
     winner, loser = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
-        with_old_eyes(kestrel, monkeypatch)
+        freeze_gpu_index(kestrel, monkeypatch)
         with monkeypatch.context() as undisturbed:
             undisturbed.setattr(lease_placement, "current_index", current_index)
             assert lease_placement.place_lease(reload_lease(winner), now=sim.now)
@@ -362,7 +362,7 @@ def test_a_lease_placed_by_another_worker_is_not_placed_twice(sim: Simulation, m
     lease = sim.request_lease(kestrel, offering("whole-gpu"))
     copy = reload_lease(lease)
     with tenant_scope(kestrel.tenant.pk):
-        with_old_eyes(kestrel, monkeypatch)
+        freeze_gpu_index(kestrel, monkeypatch)
         with monkeypatch.context() as undisturbed:
             undisturbed.setattr(lease_placement, "current_index", current_index)
             assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
@@ -370,7 +370,7 @@ def test_a_lease_placed_by_another_worker_is_not_placed_twice(sim: Simulation, m
     assert len(held_allocations(lease)) == 1
 
 
-def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_released_during_scheduling_is_not_placed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
     queue = queue_scheduling.load_queue(POOL)
@@ -419,7 +419,7 @@ def test_leases_placed_in_a_batch_are_reconciled_by_their_own_messages(sim: Simu
     assert {reload_lease(lease).state for lease in (first, second, third)} == {"active"}
 
 
-def test_one_that_waited_already_is_notified_when_the_message_of_another_places_it(sim: Simulation) -> None:
+def test_a_waiting_lease_is_notified_when_the_message_of_another_lease_places_it(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     waiting = sim.request_lease(kestrel, offering())
@@ -431,7 +431,7 @@ def test_one_that_waited_already_is_notified_when_the_message_of_another_places_
     assert count_messages_for(sim, waiting) == 1
 
 
-def test_the_message_of_one_lease_places_no_younger_one_and_none_at_all_once_it_is_placed(sim: Simulation) -> None:
+def test_scheduling_up_to_a_lease_places_no_younger_ones(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     oldest, own, younger = (sim.request_lease(kestrel, offering()) for _ in range(3))
@@ -445,7 +445,7 @@ def test_the_message_of_one_lease_places_no_younger_one_and_none_at_all_once_it_
     assert reload_lease(younger).state == "queued"
 
 
-def test_one_whose_own_message_was_lost_is_found_by_the_sweep(sim: Simulation) -> None:
+def test_a_placed_lease_whose_message_was_lost_is_found_by_the_sweep(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     first, second = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering())

@@ -1,4 +1,4 @@
-"""Processes with their own indexes never double-allocate."""
+"""Concurrent placement by several processes."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
 WANTED = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "whole-gpu")
 
 
-def queued(owner: TenantContext, number: int) -> Lease:
+def queue_lease(owner: TenantContext, number: int) -> Lease:
     wanted = LeaseRequest(
         offering_id=offering(WANTED[number % len(WANTED)]).pk,
         name=f"job-{number}",
@@ -38,11 +38,11 @@ def queued(owner: TenantContext, number: int) -> Lease:
 
 
 @pytest.mark.deep
-def test_processes_that_place_at_once_never_give_a_place_twice(own_database: OwnDatabase) -> None:
+def test_concurrent_processes_never_allocate_a_slot_twice(own_database: OwnDatabase) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=2))
     tenants = [create_tenant(name, units=100_000) for name in ("Kestrel", "Merlin", "Osprey")]
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
-        leases = [queued(tenants[number % len(tenants)], number) for number in range(LEASES)]
+        leases = [queue_lease(tenants[number % len(tenants)], number) for number in range(LEASES)]
     text = "".join(f"{lease.pk} {lease.tenant_id}\n" for lease in leases)
     env = os.environ | {"GPUBROKER_DATABASE_URL": own_database.worker_url}
     command = [sys.executable, "-m", "tests.broker.services.queue.placement_process"]
@@ -53,7 +53,7 @@ def test_processes_that_place_at_once_never_give_a_place_twice(own_database: Own
             )
             for seed in range(PROCESSES)
         ]
-        for placer in placers:  # all are ready before any is told
+        for placer in placers:  # all are ready before any starts
             assert placer.stdout
             assert placer.stdout.readline() == "ready\n"
         for placer in placers:

@@ -1,4 +1,4 @@
-"""A hundred concurrent requests respect quotas and free slices."""
+"""Quotas and slots under a hundred concurrent requests."""
 
 import threading
 import time
@@ -59,7 +59,7 @@ class Crowd:
 
         return list(self._pool.map(one, range(self.size)))
 
-    def go_home(self) -> None:
+    def close(self) -> None:
         list(self._pool.map(lambda _: (self._start.wait(120), connections.close_all()), range(self.size)))
         self._pool.shutdown()
 
@@ -69,10 +69,10 @@ def crowd(own_database: OwnDatabase) -> Iterator[Crowd]:
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
         crowd = Crowd(PARALLEL)
         yield crowd
-        crowd.go_home()
+        crowd.close()
 
 
-def ask(owner: TenantContext, offering_id: str, number: int) -> Lease:
+def request_one(owner: TenantContext, offering_id: str, number: int) -> Lease:
     with tenant_scope(owner.tenant.pk):
         return request_lease(
             LeaseRequest(offering_id=offering_id, name=f"job-{number}", max_duration_s=3600),
@@ -84,7 +84,7 @@ def ask(owner: TenantContext, offering_id: str, number: int) -> Lease:
 
 def granted(owner: TenantContext, offering_id: str, number: int) -> bool:
     try:
-        ask(owner, offering_id, number)
+        request_one(owner, offering_id, number)
     except QuotaExceeded:
         return False
     return True
@@ -127,14 +127,14 @@ def test_a_hundred_requests_for_one_free_slice_place_exactly_one(crowd: Crowd) -
     gpu = offering("whole-gpu").pk
     for _ in range(TIMES):
 
-        def ask_and_place(number: int) -> str:
+        def request_and_place(number: int) -> str:
             owner = tenants[number % len(tenants)]
-            lease = ask(owner, gpu, number)
+            lease = request_one(owner, gpu, number)
             with tenant_scope(owner.tenant.pk):
                 lease_placement.place_lease(Lease.objects.select_related("offering").get(pk=lease.pk), now=NOW)
             return reload_lease(lease).state
 
-        states = Counter(crowd.all_at_once(ask_and_place))
+        states = Counter(crowd.all_at_once(request_and_place))
         assert states == {"provisioning": 1, "queued": PARALLEL - 1}
         with system_scope():
             assert Allocation.objects.filter(released_at=None).count() == 1
@@ -147,14 +147,14 @@ def test_a_hundred_requests_for_one_free_slice_place_exactly_one(crowd: Crowd) -
 def test_a_hundred_workers_serving_one_queue_place_every_lease_once(crowd: Crowd) -> None:
     create_fleet()
     kestrel, slice_ = create_tenant(), offering("1g.10gb").pk
-    leases = [ask(kestrel, slice_, number) for number in range(60)]
+    leases = [request_one(kestrel, slice_, number) for number in range(60)]
     crowd.all_at_once(lambda _: queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW))
     queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW)
     assert Counter(len(held_allocations(lease)) for lease in leases) == {1: 56, 0: 4}
 
 
 @pytest.mark.deep
-def test_gangs_that_want_each_others_gpus_never_wait_in_a_circle(crowd: Crowd) -> None:
+def test_concurrent_gangs_on_the_same_gpus_do_not_deadlock(crowd: Crowd) -> None:
     create_gpus(8)
     kestrel, gpu = create_tenant(units=10_000), offering("whole-gpu").pk
 
@@ -175,7 +175,7 @@ def test_gangs_that_want_each_others_gpus_never_wait_in_a_circle(crowd: Crowd) -
     assert all(size in (0, 2 + number % 3) for number, size in enumerate(sizes))
 
 
-def test_who_cannot_have_all_gpus_of_a_gang_keeps_none_of_them(own_database: OwnDatabase) -> None:
+def test_a_gang_that_cannot_lock_all_its_gpus_keeps_no_lock(own_database: OwnDatabase) -> None:
     create_gpus(4)
     kestrel, gpu = create_tenant(), offering("whole-gpu").pk
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
@@ -193,31 +193,31 @@ def test_who_cannot_have_all_gpus_of_a_gang_keeps_none_of_them(own_database: Own
                         Lease.objects.select_related("offering").get(pk=lease.pk), now=NOW
                     )
                     assert {place.gpu_id for place in held_allocations(lease)}.isdisjoint([first, second])
-                    theirs.execute(TAKE, [second])  # raises if it is still in our hands
+                    theirs.execute(TAKE, [second])  # raises if the placement still holds the lock
                     assert theirs.fetchone() == (second,)
                 theirs.execute("ROLLBACK")
         finally:
             another.close()
 
 
-def test_a_place_that_is_left_while_its_next_holder_waits_is_held_from_then_on(
+def test_a_slot_released_during_a_waiting_allocation_is_held_from_its_release(
     own_database: OwnDatabase,
 ) -> None:
     create_gpus(1)
     kestrel, gpu, left = create_tenant(), offering("whole-gpu").pk, NOW + timedelta(seconds=2)
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
-        lease = ask(kestrel, gpu, 0)
+        lease = request_one(kestrel, gpu, 0)
         queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW)
         (place,) = held_allocations(lease)
         with ThreadPoolExecutor(1) as pool, tenant_scope(kestrel.tenant.pk):
             Allocation.objects.filter(pk=place.pk).update(released_at=left)  # it is being written
-            since = pool.submit(held_anew, place)
-            wait_until_it_waits(since)
+            since = pool.submit(allocate_again, place)
+            wait_until_blocked(since)
         assert since.result(30) == left
 
 
-def held_anew(place: Allocation) -> datetime:
-    """Hold a place by an older clock; return its start."""
+def allocate_again(place: Allocation) -> datetime:
+    """Allocate a slot by an older clock; return its start."""
     place.pk, place._state.adding = allocation_id(), True
     try:
         with tenant_scope(place.tenant_id):
@@ -228,8 +228,8 @@ def held_anew(place: Allocation) -> datetime:
         connections.close_all()
 
 
-def wait_until_it_waits(holder: Future[datetime]) -> None:
-    """Return once somebody of this database waits for another's transaction."""
+def wait_until_blocked(holder: Future[datetime]) -> None:
+    """Return once a session of this database waits for a lock."""
     for _ in range(1000):
         if holder.done():
             raise AssertionError(f"it did not wait: {holder.result()}")
@@ -238,13 +238,13 @@ def wait_until_it_waits(holder: Future[datetime]) -> None:
             if cursor.fetchone()[0]:
                 return
         time.sleep(0.01)
-    raise AssertionError("nobody waited for a place that is being left")
+    raise AssertionError("no session waited for the slot that is being released")
 
 
 def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
     create_gpus(1)
     kestrel, gpu = create_tenant(), offering("whole-gpu").pk
-    lease = ask(kestrel, gpu, 0)
+    lease = request_one(kestrel, gpu, 0)
     queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW)
 
     def release(_: int) -> None:
@@ -257,11 +257,11 @@ def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
 
 
 @pytest.mark.deep
-def test_a_hundred_extensions_take_a_hundred_differences(crowd: Crowd) -> None:
+def test_a_hundred_concurrent_extensions_all_count(crowd: Crowd) -> None:
     create_gpus(1)
     kestrel, slice_ = create_tenant(), offering("1g.10gb").pk
     kestrel.set_quota(QuotaKind.GPU_SECONDS, 10**12)
-    lease = ask(kestrel, slice_, 0)
+    lease = request_one(kestrel, slice_, 0)
 
     def longer(_: int) -> datetime | None:
         with tenant_scope(kestrel.tenant.pk):

@@ -1,4 +1,4 @@
-"""Queue positions, and names of leases."""
+"""Queue positions, start times and names of leases."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, create_gpus, create_tenant, offering, reload_lease
 
 
-def test_positions_count_every_tenants_queue_and_show_only_ones_own(sim: Simulation) -> None:
+def test_queue_positions_count_all_tenants_but_show_only_own_leases(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     sim.create_lease(kestrel, offering("whole-gpu"))
@@ -23,7 +23,7 @@ def test_positions_count_every_tenants_queue_and_show_only_ones_own(sim: Simulat
         assert queue_positions.load_queue_positions([]) == {}
 
 
-def test_starts_that_had_not_to_queue_are_told_by_their_seconds(sim: Simulation) -> None:
+def test_recent_start_times_list_the_seconds_of_each_start(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     for _ in range(3):
@@ -35,7 +35,7 @@ def test_starts_that_had_not_to_queue_are_told_by_their_seconds(sim: Simulation)
     assert 1 < seconds[0] < 20
 
 
-def test_a_new_name_and_new_tags_are_kept_and_audited(sim: Simulation) -> None:
+def test_renaming_a_lease_stores_and_audits_its_name_and_tags(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering(), name="old")
@@ -46,7 +46,7 @@ def test_a_new_name_and_new_tags_are_kept_and_audited(sim: Simulation) -> None:
     assert detail["before"] == {"name": "old", "tags": {}}
 
 
-def test_the_same_name_again_changes_nothing(sim: Simulation) -> None:
+def test_renaming_a_lease_to_its_own_name_changes_nothing(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering(), name="old")
@@ -54,7 +54,7 @@ def test_the_same_name_again_changes_nothing(sim: Simulation) -> None:
         assert lease_names.rename_lease(lease, name="old", actor=kestrel.actor, now=sim.now).version == lease.version
 
 
-def test_who_read_an_older_version_is_refused(sim: Simulation) -> None:
+def test_renaming_a_stale_lease_is_refused(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering())

@@ -1,4 +1,4 @@
-"""A lease that waits an hour blocks younger ones while it can be served."""
+"""Leases that wait for more than an hour, and what they block."""
 
 from datetime import timedelta
 from typing import Any
@@ -91,7 +91,7 @@ def two_nodes(sim: Simulation) -> tuple[TenantContext, Lease, Lease]:
     return kestrel, short, long
 
 
-def waits_too_long(sim: Simulation, owner: TenantContext, **wanted: Any) -> Lease:
+def starving_gang(sim: Simulation, owner: TenantContext, **wanted: Any) -> Lease:
     lease = sim.request_lease(owner, offering("whole-gpu"), quantity=2, same_node=True, **wanted)
     sim.run()
     sim.clock.at += MAX_WAIT + timedelta(seconds=1)
@@ -100,12 +100,12 @@ def waits_too_long(sim: Simulation, owner: TenantContext, **wanted: Any) -> Leas
 
 
 @pytest.mark.deep
-def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
+def test_the_first_free_node_is_reserved_for_a_starving_gang(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, long = two_nodes
     free_first = nodes_of(short)
-    gang = waits_too_long(sim, kestrel)
+    gang = starving_gang(sim, kestrel)
     small = [sim.request_lease(create_tenant("Swift"), offering("1g.10gb")) for _ in range(7)]
     last = sim.request_lease(kestrel, offering("1g.10gb"))
     sim.run()
@@ -119,7 +119,7 @@ def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
 
 
 def shown_free(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
-    """How many one is told to be free, and whether a quote says now."""
+    """Return the open capacity, and whether a lease could be placed now."""
     with tenant_scope(owner.tenant.pk):
         free = open_capacity.count_open_capacity([offering(what)], now=sim.now)
         return free[offering(what).pk], open_capacity.preview_open_placement(offering(what), now=sim.now) is not None
@@ -130,25 +130,25 @@ def test_reserved_capacity_is_not_shown_as_free(
 ) -> None:
     kestrel, swift = two_nodes[0], create_tenant("Swift")
     assert shown_free("1g.10gb", swift, sim) == (14, True)
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     with monkeypatch.context() as crowded:
         crowded.setattr(gpu_reservations, "MAX_SHAPES", 0)  # then all who are younger wait
         assert shown_free("1g.10gb", swift, sim) == (0, False)
     free, now = shown_free("1g.10gb", swift, sim)
     assert (free, now) == (7, True)
     requests = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
-    assert shown_free("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
+    assert shown_free("1g.10gb", swift, sim) == (free, True)  # not scheduled yet
     sim.run()
     assert [reload_lease(each).state for each in requests].count("queued") == 1
     assert shown_free("1g.10gb", swift, sim) == (0, False)
 
 
-def test_of_two_alike_the_older_one_keeps_gpus_for_both(
+def test_two_equal_starving_gangs_reserve_gpus_only_once(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, _, long = two_nodes
     sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, same_node=True)
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
     assert nodes_of(small) == nodes_of(long)
@@ -159,7 +159,7 @@ def test_a_starving_gang_without_reserved_gpus_blocks_all_others(
 ) -> None:
     kestrel, _, _ = two_nodes
     monkeypatch.setattr(gpu_reservations, "MAX_SHAPES", 0)
-    gang = waits_too_long(sim, kestrel)
+    gang = starving_gang(sim, kestrel)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
     assert reload_lease(small).pending_reason.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
@@ -170,7 +170,7 @@ def test_a_lease_that_needs_reserved_gpus_waits_and_blocks_no_other(
 ) -> None:
     kestrel, _, long = two_nodes
     waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
-    other = waits_too_long(sim, kestrel)
+    other = starving_gang(sim, kestrel)
     fits = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
     assert [reload_lease(each).state for each in (waiting, other, fits)] == ["queued"] * 3  # all four are kept
@@ -183,7 +183,7 @@ def test_a_blocked_lease_names_the_request_its_gpus_are_reserved_for(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, long = two_nodes
-    pair = waits_too_long(sim, kestrel)
+    pair = starving_gang(sim, kestrel)
     last = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=3 * 3600)
     assert nodes_of(last) == nodes_of(long)
     one = sim.request_lease(kestrel, offering("4g.40gb"))
@@ -197,7 +197,7 @@ def test_a_stuck_releasing_lease_counts_as_the_last_freed_gpu(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, _ = two_nodes
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     sim.release_lease(short)
     sim.clock.at += gpu_reservations.ENDING_TIMEOUT + timedelta(seconds=1)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
@@ -205,13 +205,13 @@ def test_a_stuck_releasing_lease_counts_as_the_last_freed_gpu(
     assert nodes_of(small) == nodes_of(short)
 
 
-def test_equals_that_wait_too_long_are_not_each_looked_at(
+def test_equal_starving_requests_need_one_reservation_search(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kestrel, _, _ = two_nodes
     for _ in range(5):
         sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, same_node=True)
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     looked: list[object] = []
     room_for = gpu_reservations.soonest_free_gpus
     monkeypatch.setattr(
@@ -230,7 +230,7 @@ def test_a_starving_topology_request_blocks_all_younger_leases(sim: Simulation) 
     sim.release_lease(taken[1])
     sim.run_with_sweeps(60)
     assert len({node for lease in (taken[0], taken[2]) for node in nodes_of(lease)}) == 2
-    linked = waits_too_long(sim, kestrel, topology="nvlink")
+    linked = starving_gang(sim, kestrel, topology="nvlink")
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
     assert reload_lease(small).pending_reason.startswith(
@@ -241,7 +241,7 @@ def test_a_starving_topology_request_blocks_all_younger_leases(sim: Simulation) 
     assert reload_lease(small).version == version
 
 
-def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation) -> None:
+def test_a_node_too_small_for_a_gang_is_not_reserved_for_it(sim: Simulation) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=1),
         SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=2),
@@ -249,7 +249,7 @@ def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation)
     kestrel = create_tenant("Kestrel")
     taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
     alone = next(lease for lease in taken if held_allocations(lease)[0].gpu.node.cluster.name == "north-1")
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     sim.release_lease(alone)
     sim.run_with_sweeps(60)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
@@ -261,7 +261,7 @@ def test_a_releasing_lease_counts_as_the_first_freed_gpu(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, long = two_nodes
-    waits_too_long(sim, kestrel)
+    starving_gang(sim, kestrel)
     sim.release_lease(long)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     queue_scheduling.run_queue(POOL, now=sim.now)
@@ -269,7 +269,7 @@ def test_a_releasing_lease_counts_as_the_first_freed_gpu(
 
 
 @pytest.mark.deep
-def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None:
+def test_small_leases_do_not_starve_a_gang(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     for number in range(12):  # one of them ends every few minutes
@@ -285,7 +285,7 @@ def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None
         assert meanwhile.filter(held_at__lt=held_allocations(gang)[0].held_at).exists()
 
 
-def test_a_lease_that_cannot_even_be_read_holds_up_no_other(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_lease_blocks_no_other(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     kestrel = create_tenant("Kestrel")
     broken, whole = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))

@@ -1,4 +1,4 @@
-"""Due leases are processed in a fixed order."""
+"""Order of leases that are due."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.simulation import Simulation, create_gpus, create_tenant, offering
 
 
 @pytest.mark.deep
-def test_leases_that_are_due_at_one_moment_come_in_the_order_of_their_ids(sim: Simulation) -> None:
+def test_leases_due_at_the_same_time_are_ordered_by_id(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     leases = [sim.create_lease(kestrel, offering("1g.10gb")).pk for _ in range(4)]

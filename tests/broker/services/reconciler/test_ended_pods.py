@@ -1,4 +1,4 @@
-"""Ended pods are kept until their end is recorded."""
+"""Release of ended pods after their end is recorded."""
 
 from datetime import datetime, timedelta
 
@@ -50,7 +50,7 @@ def test_a_lost_pod_is_released_only_after_its_end_is_recorded(sim: Simulation, 
     lease = cluster.look(since + timedelta(seconds=5))
     ((remains, written),) = cluster.let_go
     assert remains == POD
-    assert written.seen_at == since, "the row said it before the cluster was asked"
+    assert written.seen_at == since, "the end is stored before the cluster is called"
     assert LeaseCondition.UNREACHABLE in written.conditions
     assert lease.state == LeaseState.ACTIVE
     cluster.shows = Observation(ObservedState.READY)
@@ -78,7 +78,7 @@ def test_a_pod_whose_end_was_not_recorded_is_not_released(
     assert cluster.let_go == []
 
 
-def test_a_cluster_that_falls_silent_meanwhile_is_asked_again(sim: Simulation, cluster: Cluster) -> None:
+def test_a_failed_pod_release_is_repeated(sim: Simulation, cluster: Cluster) -> None:
     cluster.shows, cluster.silent = Observation(ObservedState.READY, remains=POD), True
     for seconds in (20, 40):
         cluster.look(sim.now + timedelta(seconds=seconds))
@@ -93,7 +93,7 @@ def test_a_lease_deleted_unobserved_is_charged_until_its_deletion(sim: Simulatio
     assert (lease.end_reason, lease.ended_at) == (EndReason.DEVICE_LOST, since.replace(microsecond=0))
 
 
-def test_what_the_dead_mans_switch_took_down_reached_its_end(
+def test_a_lease_deleted_by_the_reaper_ends_as_expired(
     sim: Simulation, kestrel: TenantContext, cluster: Cluster
 ) -> None:
     ends_at = cluster.lease.ends_at

@@ -1,4 +1,4 @@
-"""A lease ends with its own command and costs until then."""
+"""Leases whose own command finishes."""
 
 from datetime import timedelta
 
@@ -30,9 +30,7 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def test_it_is_charged_until_its_command_was_done_not_until_that_was_seen(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_finished_lease_is_charged_until_its_command_ended(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), image="brief/job:1")
     sim.run_with_sweeps(int(ACTIVE_CHECK_INTERVAL.total_seconds()) + 30)
     over = reload_lease(lease)
@@ -44,7 +42,7 @@ def test_it_is_charged_until_its_command_was_done_not_until_that_was_seen(
     assert not held_allocations(lease)
 
 
-def test_what_ends_after_its_time_was_up_costs_no_more_than_that(
+def test_a_command_that_ends_late_is_charged_only_until_the_lease_end(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), max_duration_s=60)
@@ -58,7 +56,7 @@ def test_what_ends_after_its_time_was_up_costs_no_more_than_that(
     assert over.end_reason == EndReason.EXPIRED  # a batch's own deadline ends it a moment late
 
 
-def test_a_command_that_was_over_before_anybody_saw_it_run_costs_nothing(
+def test_a_command_finished_before_its_lease_was_active_costs_nothing(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = Observation(ObservedState.ENDED, "its command finished", last_seen=sim.now)
@@ -70,7 +68,7 @@ def test_a_command_that_was_over_before_anybody_saw_it_run_costs_nothing(
     assert over.active_at is None
 
 
-def test_a_cluster_whose_clock_is_ahead_does_not_charge_what_is_yet_to_come(
+def test_a_cluster_clock_that_is_ahead_charges_nothing_in_the_future(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
@@ -81,9 +79,7 @@ def test_a_cluster_whose_clock_is_ahead_does_not_charge_what_is_yet_to_come(
     assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
 
 
-def test_a_place_is_kept_until_its_lease_has_ended_whoever_read_the_clock_first(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_slot_is_released_no_earlier_than_its_lease_ends(sim: Simulation, kestrel: TenantContext) -> None:
     """The observing worker's clock is older than the ending one's."""
     lease = sim.create_lease(kestrel, offering())
     sim.run(30)

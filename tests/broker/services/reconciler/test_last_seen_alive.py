@@ -1,4 +1,4 @@
-"""A late reconciliation charges nothing after a lease was last seen running."""
+"""Charges of leases that are reconciled late."""
 
 from datetime import timedelta
 
@@ -20,23 +20,23 @@ from tests.simulation import (
 HOUR = timedelta(hours=1)
 
 
-def runs_an_hour(sim: Simulation) -> Lease:
+def create_one_hour_lease(sim: Simulation) -> Lease:
     create_gpus(1)
     return reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=3600))
 
 
-def away(sim: Simulation, length: timedelta) -> None:
-    """Let time pass without workers: every hint until then is lost."""
+def pass_time_without_workers(sim: Simulation, length: timedelta) -> None:
+    """Let time pass without workers; all enqueued messages are lost."""
     sim.messages.clear()
     sim.clock.at += length
 
 
 def test_a_lease_lost_before_its_end_is_charged_until_its_loss(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
-    away(sim, timedelta(seconds=60))
+    lease = create_one_hour_lease(sim)
+    pass_time_without_workers(sim, timedelta(seconds=60))
     lost = sim.now.replace(microsecond=0)
     set_node_state(node_of(lease), NodeState.LOST, sim)
-    away(sim, 2 * HOUR)
+    pass_time_without_workers(sim, 2 * HOUR)
     sim.sweep()
     sim.run_with_sweeps(60)
     ended = reload_lease(lease)
@@ -45,11 +45,11 @@ def test_a_lease_lost_before_its_end_is_charged_until_its_loss(sim: Simulation) 
 
 
 def test_a_lease_lost_long_before_its_end_is_charged_until_its_loss(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
-    away(sim, timedelta(seconds=60))
+    lease = create_one_hour_lease(sim)
+    pass_time_without_workers(sim, timedelta(seconds=60))
     lost = sim.now.replace(microsecond=0)
     set_node_state(node_of(lease), NodeState.LOST, sim)
-    away(sim, timedelta(minutes=20))
+    pass_time_without_workers(sim, timedelta(minutes=20))
     sim.sweep()
     sim.run(1)
     ended = reload_lease(lease)
@@ -57,22 +57,22 @@ def test_a_lease_lost_long_before_its_end_is_charged_until_its_loss(sim: Simulat
 
 
 def test_a_lease_lost_after_its_end_is_charged_until_its_end(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
+    lease = create_one_hour_lease(sim)
     node = node_of(lease)
-    away(sim, HOUR + timedelta(seconds=60))
+    pass_time_without_workers(sim, HOUR + timedelta(seconds=60))
     set_node_state(node, NodeState.LOST, sim)
-    away(sim, HOUR)
+    pass_time_without_workers(sim, HOUR)
     sim.sweep()
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
 
 
-def test_a_pod_that_vanished_before_its_end_is_charged_to_when_it_was_seen_last(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
+def test_a_lease_whose_pod_vanished_is_charged_until_last_seen(sim: Simulation) -> None:
+    lease = create_one_hour_lease(sim)
     sim.run_with_sweeps(600)
     SimulatedPod.objects.all().delete()
     seen = reload_lease(lease).seen_at
-    away(sim, 2 * HOUR)
+    pass_time_without_workers(sim, 2 * HOUR)
     sim.sweep()
     assert seen
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (
@@ -82,7 +82,7 @@ def test_a_pod_that_vanished_before_its_end_is_charged_to_when_it_was_seen_last(
 
 
 def test_a_release_of_an_unreachable_lease_is_charged_to_last_seen(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
+    lease = create_one_hour_lease(sim)
     sim.run(60)
     lost = sim.now.replace(microsecond=0)
     set_node_state(node_of(lease), NodeState.LOST, sim)
@@ -93,8 +93,8 @@ def test_a_release_of_an_unreachable_lease_is_charged_to_last_seen(sim: Simulati
 
 
 @pytest.mark.deep
-def test_no_tick_goes_beyond_the_last_proof_of_life(sim: Simulation) -> None:
-    lease = runs_an_hour(sim)
+def test_a_metering_tick_never_exceeds_the_last_observation(sim: Simulation) -> None:
+    lease = create_one_hour_lease(sim)
     assert lease.active_at
     with tenant_scope(lease.tenant_id):
         assert not reload_lease(lease).add_metering_tick(at=lease.active_at + timedelta(seconds=600))
@@ -103,10 +103,10 @@ def test_no_tick_goes_beyond_the_last_proof_of_life(sim: Simulation) -> None:
         assert reload_lease(lease).add_metering_tick(at=lease.active_at + timedelta(seconds=600))
 
 
-def test_an_extended_lease_is_looked_at_as_often_as_before(sim: Simulation) -> None:
+def test_an_extension_keeps_the_due_time_of_an_active_lease(sim: Simulation) -> None:
     from broker.services.leases.lifecycle.extension import extend_lease
 
-    lease = runs_an_hour(sim)
+    lease = create_one_hour_lease(sim)
     with tenant_scope(lease.tenant_id):
         extend_lease(lease, more_s=10 * 3600, actor=create_tenant("Swift").actor, now=sim.now)
     assert reload_lease(lease).due_at == lease.due_at

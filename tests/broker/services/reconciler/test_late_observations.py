@@ -1,4 +1,4 @@
-"""Late observations of an earlier end are believed."""
+"""Late observations of pods that ended earlier."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -41,13 +41,13 @@ def pod(uid: str, made: datetime, *, node: str = "n1", ended: datetime | None = 
     return {"metadata": meta, "spec": spec, "status": status or runs}
 
 
-def waits(uid: str, made: datetime) -> Body:
+def pending_pod(uid: str, made: datetime) -> Body:
     """Return a controller's replacement pod without a node."""
     return pod(uid, made, node="", phase="Pending")
 
 
 class ScriptedProvisioner(SimulatedProvisioner):
-    """A cluster that shows these pods, by its agent while fresh."""
+    """A cluster with scripted pods, seen through its agent's cache while fresh."""
 
     def __init__(self) -> None:
         self.pods: list[Body] = []
@@ -82,7 +82,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvisioner:
 
 @pytest.fixture
 def lease(sim: Simulation, cluster: ScriptedProvisioner) -> Lease:
-    """Return a lease whose pod runs; a minute later its agent looks."""
+    """Return a lease with a running pod, one minute after its start."""
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     cluster.pods = cluster.remembered = [pod("a", sim.now)]
     sim.messages.clear()
@@ -90,7 +90,7 @@ def lease(sim: Simulation, cluster: ScriptedProvisioner) -> Lease:
     return lease
 
 
-def look(sim: Simulation, lease: Lease) -> Lease:
+def reconcile(sim: Simulation, lease: Lease) -> Lease:
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     return reload_lease(lease)
 
@@ -100,39 +100,39 @@ def charged(lease: Lease) -> tuple[str, datetime]:
     return step.reason, step.at
 
 
-def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: ScriptedProvisioner, lease: Lease) -> datetime:
-    """End the pod while its watch lags, and let a worker look."""
+def end_pod_before_a_stale_observation(sim: Simulation, cluster: ScriptedProvisioner, lease: Lease) -> datetime:
+    """End the pod while its watch lags, and reconcile the lease."""
     ended = sim.now
     cluster.pods = [pod("a", reload_lease(lease).active_at or ended, ended=ended)]
     sim.clock.at += LAG
     cluster.pulse = sim.now
-    assert look(sim, lease).seen_at == ended + LAG
+    assert reconcile(sim, lease).seen_at == ended + LAG
     return ended
 
 
 def test_a_late_report_of_a_replaced_pod_ends_its_lease_when_the_pod_ended(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    ended = end_pod_before_a_stale_observation(sim, cluster, lease)
     sim.clock.at += timedelta(seconds=1)
     cluster.pulse = None  # the watch brings the end: it is asked of the cluster itself
-    assert look(sim, lease).seen_at == ended
+    assert reconcile(sim, lease).seen_at == ended
     assert [each.uid for each in cluster.let_go_of] == ["a"]
-    cluster.pods = [waits("b", sim.now)]
+    cluster.pods = [pending_pod("b", sim.now)]
     sim.run_with_sweeps(60)
     assert charged(lease) == (EndReason.DEVICE_LOST, ended)
     assert "it no longer ran: waiting for its node" in transitions_of(lease)[-2].cause
 
 
-def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
+def test_an_outdated_watch_of_a_released_pod_proves_nothing(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    ended = end_pod_before_a_stale_observation(sim, cluster, lease)
     cluster.pulse = None
-    look(sim, lease)
-    cluster.pods, cluster.pulse = [waits("b", sim.now)], sim.now + timedelta(seconds=2)
+    reconcile(sim, lease)
+    cluster.pods, cluster.pulse = [pending_pod("b", sim.now)], sim.now + timedelta(seconds=2)
     sim.clock.at += timedelta(seconds=3)
-    assert look(sim, lease).seen_at == ended  # though what is remembered is ready
+    assert reconcile(sim, lease).seen_at == ended  # though what is remembered is ready
     sim.run_with_sweeps(60)
     assert charged(lease) == (EndReason.DEVICE_LOST, ended)
 
@@ -140,9 +140,9 @@ def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
 def test_an_immediately_replaced_pod_ends_its_lease_at_its_own_end(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
-    cluster.pulse, cluster.pods = None, [*cluster.pods, waits("b", ended + timedelta(seconds=2))]
-    assert look(sim, lease).seen_at == ended
+    ended = end_pod_before_a_stale_observation(sim, cluster, lease)
+    cluster.pulse, cluster.pods = None, [*cluster.pods, pending_pod("b", ended + timedelta(seconds=2))]
+    assert reconcile(sim, lease).seen_at == ended
     cluster.pods = cluster.pods[1:]
     sim.run_with_sweeps(60)
     assert charged(lease) == (EndReason.DEVICE_LOST, ended)
@@ -152,11 +152,11 @@ def test_an_immediately_replaced_pod_ends_its_lease_at_its_own_end(
 def test_an_unobserved_end_is_dated_to_the_creation_of_the_replacement(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    """Somebody took its finalizer away: no pod is left to tell when it ended."""
+    """Without its finalizer, no pod remains that has an end time."""
     made = sim.now + timedelta(seconds=1)
-    ends_before_a_look_that_shows_it_running(sim, cluster, lease)
-    cluster.pulse, cluster.pods = None, [waits("b", made)]
-    assert look(sim, lease).seen_at == made
+    end_pod_before_a_stale_observation(sim, cluster, lease)
+    cluster.pulse, cluster.pods = None, [pending_pod("b", made)]
+    assert reconcile(sim, lease).seen_at == made
     sim.run_with_sweeps(6 * 60)
     assert charged(lease) == (EndReason.DEVICE_LOST, made)
 
@@ -164,22 +164,22 @@ def test_an_unobserved_end_is_dated_to_the_creation_of_the_replacement(
 def test_a_lease_released_during_pod_replacement_is_charged_to_the_pods_end(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    ended = end_pod_before_a_stale_observation(sim, cluster, lease)
     cluster.pulse = None
-    look(sim, lease)
+    reconcile(sim, lease)
     sim.clock.at += timedelta(seconds=9)
     sim.release_lease(reload_lease(lease))
     assert charged(lease) == (EndReason.BY_TENANT, ended)
 
 
-def test_a_release_on_a_silent_node_is_charged_until_last_heard(
+def test_a_release_on_an_unreachable_node_is_charged_until_it_was_last_seen(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     heard, cluster.pulse = sim.now - timedelta(seconds=4), sim.now
-    assert look(sim, lease).seen_at == sim.now
+    assert reconcile(sim, lease).seen_at == sim.now
     cluster.pulse, cluster.hosts_heard = None, heard
     sim.clock.at += timedelta(seconds=3)
-    assert look(sim, lease).seen_at == heard
+    assert reconcile(sim, lease).seen_at == heard
     sim.release_lease(reload_lease(lease))
     assert charged(lease) == (EndReason.BY_TENANT, heard)
 
@@ -187,25 +187,25 @@ def test_a_release_on_a_silent_node_is_charged_until_last_heard(
 def test_a_lease_that_expires_during_pod_replacement_ends_when_its_pod_did(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    ended = end_pod_before_a_stale_observation(sim, cluster, lease)
     cluster.pulse = None
-    look(sim, lease)
-    cluster.pods = [waits("b", sim.now)]
+    reconcile(sim, lease)
+    cluster.pods = [pending_pod("b", sim.now)]
     sim.messages.clear()
     sim.clock.at = (lease.ends_at or sim.now) + timedelta(seconds=31)
-    look(sim, lease)
+    reconcile(sim, lease)
     assert charged(lease) == (EndReason.EXPIRED, ended)
 
 
-def test_what_runs_again_within_half_a_minute_is_charged_through(
+def test_a_pod_replaced_within_thirty_seconds_is_charged_without_interruption(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
-    ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    end_pod_before_a_stale_observation(sim, cluster, lease)
     cluster.pulse = None
-    look(sim, lease)
+    reconcile(sim, lease)
     sim.clock.at += timedelta(seconds=10)
     cluster.pods = [pod("b", sim.now)]
-    assert look(sim, lease).conditions == {}
+    assert reconcile(sim, lease).conditions == {}
     assert reload_lease(lease).seen_at == sim.now
     sim.release_lease(reload_lease(lease))
     assert charged(lease) == (EndReason.BY_TENANT, sim.now)
@@ -216,12 +216,12 @@ def test_a_lease_that_ended_before_it_was_active_costs_nothing(
 ) -> None:
     cluster.pods = [pod("a", lease.state_since, ended=lease.state_since - timedelta(seconds=5))]
     sim.clock.at = lease.state_since + timedelta(seconds=5)
-    assert look(sim, lease).seen_at == lease.state_since
+    assert reconcile(sim, lease).seen_at == lease.state_since
     sim.release_lease(reload_lease(lease))
     assert charged(lease) == (EndReason.BY_TENANT, lease.state_since)
 
 
-def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
+def test_an_observation_counts_from_its_request_time(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = sim.now
@@ -231,7 +231,7 @@ def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
         return _seen(cluster.pods, now)
 
     monkeypatch.setattr(cluster, "observe", slowly)
-    assert look(sim, lease).seen_at == wanted
+    assert reconcile(sim, lease).seen_at == wanted
 
 
 def test_an_unreachable_lease_is_marked_as_doubted(sim: Simulation, cluster: ScriptedProvisioner, lease: Lease) -> None:

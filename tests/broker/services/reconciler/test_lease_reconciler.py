@@ -1,4 +1,4 @@
-"""A lease on its cluster: creation, observation, loss and end."""
+"""A lease in its cluster: creation, observation, loss and end."""
 
 from datetime import timedelta
 
@@ -74,7 +74,7 @@ def names() -> set[str]:
     return set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
 
 
-def test_a_lease_lives_from_request_to_release_within_seconds(sim: Simulation) -> None:
+def test_a_lease_goes_from_request_to_release_within_seconds(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering())
@@ -89,7 +89,7 @@ def test_a_lease_lives_from_request_to_release_within_seconds(sim: Simulation) -
     assert kestrel.quota_used() == 0
 
 
-def test_progress_is_told_while_it_is_made(sim: Simulation, settings: LazySettings) -> None:
+def test_provisioning_progress_is_stored_on_the_lease(sim: Simulation, settings: LazySettings) -> None:
     settings.SIMULATED_PROGRESS_S = 0.7
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING)
@@ -98,14 +98,14 @@ def test_progress_is_told_while_it_is_made(sim: Simulation, settings: LazySettin
     assert 0 < reload_lease(lease).progress["percent"] < 100
 
 
-def test_its_end_is_counted_from_the_second_it_became_active(sim: Simulation) -> None:
+def test_the_end_of_a_lease_counts_from_its_activation(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=120))
     assert lease.active_at == transitions_of(lease)[-1].at
     assert lease.ends_at == lease.active_at + timedelta(seconds=120)
 
 
-def test_it_expires_at_the_very_second_it_must(sim: Simulation) -> None:
+def test_a_lease_expires_exactly_at_its_end(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=120))
     sim.run(130)
@@ -113,7 +113,7 @@ def test_it_expires_at_the_very_second_it_must(sim: Simulation) -> None:
     assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "expired", lease.ends_at)
 
 
-def test_an_earlier_end_date_wins(sim: Simulation) -> None:
+def test_an_end_date_before_the_full_duration_ends_the_lease(sim: Simulation) -> None:
     create_gpus(1)
     end = sim.now + timedelta(seconds=90)
     lease = sim.create_lease(create_tenant(), offering(), max_duration_s=3600, end_date=end)
@@ -122,7 +122,7 @@ def test_an_earlier_end_date_wins(sim: Simulation) -> None:
 
 
 @pytest.mark.deep
-def test_an_end_date_also_ends_what_is_still_being_made(sim: Simulation) -> None:
+def test_an_end_date_ends_a_lease_during_provisioning(sim: Simulation) -> None:
     create_gpus(1)
     end = sim.now + timedelta(seconds=90)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING, end_date=end, image="slow/image")
@@ -159,7 +159,7 @@ def test_a_lease_not_ready_in_time_ends_with_a_provision_timeout(sim: Simulation
     assert (reload_lease(lease).state, reload_lease(lease).end_reason) == ("released", "provision_timeout")
 
 
-def test_an_operator_may_end_it(sim: Simulation) -> None:
+def test_an_operator_can_release_a_lease(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with tenant_scope(lease.tenant_id):
@@ -171,7 +171,7 @@ def test_an_operator_may_end_it(sim: Simulation) -> None:
     assert transitions_of(lease)[-2].actor_label == OPERATOR.label
 
 
-def test_what_never_left_the_queue_ends_at_once(sim: Simulation) -> None:
+def test_a_queued_lease_is_released_at_once(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering())
@@ -180,7 +180,7 @@ def test_what_never_left_the_queue_ends_at_once(sim: Simulation) -> None:
     assert kestrel.quota_used() == 0
 
 
-def test_releasing_twice_changes_nothing_and_after_the_end_says_so(sim: Simulation) -> None:
+def test_releasing_is_idempotent_but_refused_after_the_end(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     sim.release_lease(lease)
@@ -191,7 +191,7 @@ def test_releasing_twice_changes_nothing_and_after_the_end_says_so(sim: Simulati
         sim.release_lease(lease)
 
 
-def test_a_release_that_meets_another_step_goes_through(sim: Simulation) -> None:
+def test_a_release_concurrent_with_an_activation_succeeds(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING)
     with tenant_scope(lease.tenant_id):
@@ -201,7 +201,7 @@ def test_a_release_that_meets_another_step_goes_through(sim: Simulation) -> None
     assert state_path(lease).endswith("provisioning active releasing")
 
 
-def test_a_release_that_is_beaten_every_time_gives_up_loudly(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_that_loses_every_race_raises_stale_lease(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
 
@@ -227,7 +227,7 @@ def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(sim: Simulation) 
     assert (reload_lease(slow).state, reload_lease(waiting).state) == ("released", "active")
 
 
-def test_a_node_lost_while_it_is_made_places_it_again_elsewhere(sim: Simulation) -> None:
+def test_a_node_lost_during_provisioning_moves_the_lease_to_another_node(sim: Simulation) -> None:
     create_fleet(TWO_NODES)
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"), S.PROVISIONING)
     first_node, first = node_of(lease), reload_lease(lease).generation
@@ -241,7 +241,7 @@ def test_a_node_lost_while_it_is_made_places_it_again_elsewhere(sim: Simulation)
     assert names() == {f"l-{lease.pk.removeprefix('lse_')}-g{first + 1}"}
 
 
-def test_a_silent_node_ends_it_and_nothing_after_its_last_sign_is_charged(sim: Simulation) -> None:
+def test_a_lost_node_ends_its_lease_at_the_time_of_the_loss(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     node = node_of(lease)
@@ -257,7 +257,7 @@ def test_a_silent_node_ends_it_and_nothing_after_its_last_sign_is_charged(sim: S
     assert ended.ended_at == unreachable_since.replace(microsecond=0)
 
 
-def test_a_node_that_comes_back_in_time_costs_nobody_their_lease(sim: Simulation) -> None:
+def test_a_node_that_recovers_in_time_keeps_its_leases(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     set_node_state(node_of(lease), NodeState.LOST, sim)
@@ -267,7 +267,7 @@ def test_a_node_that_comes_back_in_time_costs_nobody_their_lease(sim: Simulation
     assert (reload_lease(lease).state, reload_lease(lease).conditions) == (S.ACTIVE, {})
 
 
-def test_a_failed_gpu_ends_its_lease_from_the_moment_it_failed(sim: Simulation) -> None:
+def test_a_failed_gpu_ends_its_lease_at_the_time_of_the_failure(sim: Simulation) -> None:
     create_gpus(2)
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"))
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
@@ -282,14 +282,14 @@ def test_a_failed_gpu_ends_its_lease_from_the_moment_it_failed(sim: Simulation) 
     assert f"GPU {gpu.index} of n01 failed: XID 79" in transitions_of(lease)[-2].cause
 
 
-def test_a_pod_that_vanished_ends_it_at_the_last_proof_of_life(sim: Simulation) -> None:
+def test_a_vanished_pod_ends_its_lease_when_it_was_last_seen(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run(100)
     SimulatedPod.objects.all().delete()
     sim.run(200)
     sim.sweep()
-    sim.run(10)  # it is looked for twice
+    sim.run(10)  # it is checked twice
     ended = reload_lease(lease)
     assert (ended.end_reason, ended.ended_at) == ("device_lost", lease.active_at)
     assert transitions_of(lease)[-2].cause == "its pod no longer exists"
@@ -304,13 +304,13 @@ def test_a_releasing_lease_on_a_lost_node_is_released_after_a_timeout(sim: Simul
     assert reload_lease(lease).state == S.RELEASING
     sim.run_with_sweeps(40)
     assert reload_lease(lease).state == S.RELEASED
-    assert SimulatedPod.objects.exists()  # nobody has confirmed that it is gone
+    assert SimulatedPod.objects.exists()  # its removal is not confirmed
     set_node_state(Node.objects.get(), NodeState.READY, sim)
     sim.run()
     assert not SimulatedPod.objects.exists()
 
 
-def test_a_silent_cluster_is_asked_again_and_the_lease_says_so(sim: Simulation, cluster: Cluster) -> None:
+def test_an_unreachable_cluster_is_retried_and_shown_in_the_progress(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     cluster.silent = True
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING)
@@ -320,7 +320,7 @@ def test_a_silent_cluster_is_asked_again_and_the_lease_says_so(sim: Simulation, 
     assert reload_lease(lease).state == S.ACTIVE
 
 
-def test_a_lease_that_kills_its_workers_is_given_up(sim: Simulation, cluster: Cluster) -> None:
+def test_a_lease_that_crashes_its_workers_is_released(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
     with tenant_scope(lease.tenant_id):
@@ -337,14 +337,14 @@ def test_a_lease_that_kills_its_workers_is_given_up(sim: Simulation, cluster: Cl
     assert "5 workers in a row crashed on it" in transitions_of(lease)[-2].cause
 
 
-def test_a_worker_that_finishes_is_not_counted_as_dead(sim: Simulation) -> None:
+def test_a_finished_worker_is_not_counted_as_crashed(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING, image="slow/image")
     sim.run(60)
     assert (reload_lease(lease).state, reload_lease(lease).unfinished_claims) == (S.PROVISIONING, 0)
 
 
-def test_two_workers_never_work_on_one_lease(sim: Simulation, cluster: Cluster) -> None:
+def test_two_workers_never_reconcile_the_same_lease(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
     requests: list[int] = []
@@ -361,7 +361,7 @@ def test_two_workers_never_work_on_one_lease(sim: Simulation, cluster: Cluster) 
     assert reload_lease(lease).claimed_until is None
 
 
-def test_a_worker_whose_claim_ran_out_leaves_the_next_ones_alone(sim: Simulation, cluster: Cluster) -> None:
+def test_a_worker_with_an_expired_claim_keeps_the_claim_of_the_next(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease, later = sim.request_lease(create_tenant(), offering()), sim.now + CLAIM_TIME + timedelta(seconds=1)
 
@@ -385,7 +385,7 @@ def test_a_lease_changed_since_it_was_loaded_is_not_claimed(sim: Simulation) -> 
         assert lease_reconciler._claim(loaded, sim.now) is None
 
 
-def test_a_release_during_the_work_is_taken_up_at_once(sim: Simulation, cluster: Cluster) -> None:
+def test_a_release_during_reconciliation_is_processed_at_once(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
     cluster.meanwhile = [lambda: sim.release_lease(lease), lambda: None]
@@ -416,7 +416,7 @@ def test_a_pod_created_after_the_end_of_its_lease_is_removed_at_once(sim: Simula
     assert names() == set()
 
 
-def test_a_late_worker_whose_cluster_is_silent_leaves_it_to_the_sweep(sim: Simulation, cluster: Cluster) -> None:
+def test_a_pod_left_in_an_unreachable_cluster_is_removed_by_the_sweep(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
 
@@ -445,7 +445,7 @@ def test_messages_for_ended_or_unknown_leases_do_nothing(sim: Simulation) -> Non
 
 
 @pytest.mark.deep
-def test_doubled_and_reordered_messages_change_nothing(sim: Simulation) -> None:
+def test_duplicated_and_reordered_messages_change_nothing(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
     for _ in range(60):
@@ -471,7 +471,7 @@ def test_the_sweep_reconciles_leases_when_all_messages_are_lost(sim: Simulation)
     assert reload_lease(lease).state == S.RELEASED
 
 
-def test_an_orphan_is_removed_and_what_lives_is_left(sim: Simulation) -> None:
+def test_an_orphan_is_removed_and_a_live_lease_is_kept(sim: Simulation) -> None:
     create_gpus(1)
     over = sim.create_lease(create_tenant(), offering(), S.RELEASED)
     lease = sim.create_lease(create_tenant("Osprey"), offering())
@@ -504,7 +504,7 @@ def test_the_full_sweep_covers_all_live_leases(sim: Simulation) -> None:
     ]
 
 
-def test_a_step_that_is_not_in_the_state_table_is_refused(sim: Simulation) -> None:
+def test_a_transition_not_in_the_state_table_is_refused(sim: Simulation) -> None:
     with pytest.raises(ValueError, match="queued cannot become active"):
         list(
             Lease(state="queued", state_since=sim.now)._steps(
@@ -514,7 +514,7 @@ def test_a_step_that_is_not_in_the_state_table_is_refused(sim: Simulation) -> No
 
 
 @pytest.mark.parametrize("state", [S.PROVISIONING, S.ACTIVE])
-def test_nothing_ends_without_saying_why(sim: Simulation, state: S) -> None:
+def test_a_release_without_a_reason_is_refused(sim: Simulation, state: S) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), state)
     with tenant_scope(lease.tenant_id), pytest.raises(ValueError, match="releasing needs an EndReason"):
@@ -526,7 +526,7 @@ def test_observed_states_match_the_protocol(sim: Simulation) -> None:
     assert {seen.value for seen in ObservedState} == {"pending", "ready", "refused", "lost", "ended", "gone"}
 
 
-def test_a_worker_that_comes_to_its_work_too_late_leaves_it_to_the_next(
+def test_a_worker_that_starts_too_late_leaves_the_lease_to_the_next(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)

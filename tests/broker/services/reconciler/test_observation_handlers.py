@@ -1,4 +1,4 @@
-"""The table of observation handlers is complete, and choosing runs no SQL."""
+"""The table of observation handlers, and the choice of a handler."""
 
 import ast
 import inspect
@@ -46,7 +46,7 @@ def test_each_state_and_kind_of_observation_has_a_handler() -> None:
     assert set(observation_outcomes.HANDLERS) == set(product(S, K))
 
 
-def test_no_state_and_kind_of_observation_is_named_twice() -> None:
+def test_the_table_of_reactions_has_no_duplicate_keys() -> None:
     tree = ast.parse(inspect.getsource(observation_outcomes))
     tables = [
         node.value
@@ -58,7 +58,7 @@ def test_no_state_and_kind_of_observation_is_named_twice() -> None:
     assert len(keys) == len(set(keys)) == len(observation_outcomes.REACTIONS)
 
 
-def test_every_handler_named_in_the_table_is_a_function_of_lease_observation_and_time() -> None:
+def test_every_handler_takes_a_lease_an_observation_and_a_time() -> None:
     for handler in set(observation_outcomes.HANDLERS.values()):
         assert inspect.isfunction(handler)
         assert [name.lstrip("_") for name in inspect.signature(handler).parameters] == ["lease", "observation", "now"]
@@ -73,12 +73,12 @@ def test_choosing_a_handler_runs_no_sql_and_changes_nothing(state: LeaseState) -
         assert {name: value for name, value in vars(each).items() if name != "_state"} == before
 
 
-def test_every_kind_is_observed() -> None:
+def test_every_kind_of_observation_can_occur() -> None:
     found = {classify_observation(each, what, NOW) for state in S for each in leases(state) for what in observations()}
     assert found == set(K)
 
 
-def test_each_reaction_is_to_an_observation_that_its_state_may_get() -> None:
+def test_every_reaction_is_reachable_in_its_state() -> None:
     found = {
         (state, classify_observation(each, what, NOW))
         for state in S
@@ -89,12 +89,12 @@ def test_each_reaction_is_to_an_observation_that_its_state_may_get() -> None:
 
 
 @pytest.mark.parametrize("state", [S.REQUESTED, S.QUEUED, S.STOPPED, S.RELEASED, S.FAILED])
-def test_a_lease_of_which_nothing_is_in_a_cluster_is_only_checked_again(state: LeaseState) -> None:
+def test_states_without_cluster_objects_only_schedule_a_check(state: LeaseState) -> None:
     handlers = {observation_outcomes.HANDLERS[state, kind] for kind in K}
     assert handlers == {observation_outcomes.schedule_check}
 
 
-def test_silence_outranks_an_end_and_a_timeout_of_what_never_started() -> None:
+def test_a_missing_response_takes_precedence_over_an_end_or_a_timeout() -> None:
     late = lease(S.PROVISIONING, state_since=LONG_AGO, progress={"answered": False})
     for seen in (ObservedState.PENDING, ObservedState.ENDED, ObservedState.GONE):
         assert classify_observation(late, Observation(seen, answered=False), NOW) is K.UNANSWERED
@@ -103,7 +103,7 @@ def test_silence_outranks_an_end_and_a_timeout_of_what_never_started() -> None:
         )
 
 
-def test_an_end_of_the_program_before_the_lease_is_over_is_not_its_expiry() -> None:
+def test_a_program_end_before_the_expiry_is_classified_as_ended() -> None:
     over = lease(S.ACTIVE, active_at=LONG_AGO, ends_at=NOW)
     assert (
         classify_observation(over, Observation(ObservedState.ENDED, last_seen=NOW - timedelta(seconds=1)), NOW)

@@ -1,4 +1,4 @@
-"""Observations update leases directly, and notify workers only when needed."""
+"""Effects of observations on leases, and notifications of workers."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"
 
 
 class Scene:
-    """A lease of a cluster whose agent the test plays."""
+    """A lease, and the observations of its cluster's agent."""
 
     def __init__(self, sim: Simulation, *, quantity: int = 1, state: LeaseState = S.PROVISIONING) -> None:
         create_gpus(2)
@@ -85,7 +85,7 @@ def test_an_observation_activates_its_lease_without_notifying_a_worker(scene: Sc
     assert reload_lease(scene.lease).seen_at == scene.sim.now
 
 
-def test_progress_is_written_once(scene: Scene) -> None:
+def test_repeated_progress_is_stored_once(scene: Scene) -> None:
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.filter(pk=scene.lease.pk).update(progress={})
     scene.anchor()
@@ -111,7 +111,7 @@ def test_a_launch_updates_its_lease_once_for_progress_and_once_when_active(
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.filter(pk=scene.lease.pk).update(progress={})
     scene.anchor()
-    scene.pod({"phase": "Pending"}, node="")  # the scheduler is about to say where, as it was told
+    scene.pod({"phase": "Pending"}, node="")  # not scheduled yet
     scene.pod({"phase": "Pending"})
     scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
     scene.pod(RUNNING)
@@ -120,9 +120,9 @@ def test_a_launch_updates_its_lease_once_for_progress_and_once_when_active(
     assert (scene.state, scene.enqueued) == ("active", [])
 
 
-def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
+def test_a_pod_without_its_anchor_activates_no_lease(scene: Scene) -> None:
     scene.pod(RUNNING)
-    assert (scene.state, scene.enqueued) == ("provisioning", [])  # its anchor will be news, too
+    assert (scene.state, scene.enqueued) == ("provisioning", [])  # its anchor will be observed, too
     scene.anchor()
     assert scene.state == "active"
 
@@ -180,7 +180,7 @@ def test_only_a_pod_held_by_our_finalizer_during_release_notifies_a_worker(
     scene = Scene(sim, state=S.RELEASING)
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.pod(RUNNING, **held)
-    assert scene.enqueued == [], "it may have been let go a moment ago"
+    assert scene.enqueued == [], "it may have been released a moment ago"
     scene.pod(RUNNING, deletionTimestamp="2026-11-21T09:00:00Z", **held)
     assert bool(scene.enqueued) is notifies
 
@@ -191,7 +191,7 @@ def test_an_abandoned_placement_activates_no_lease(scene: Scene) -> None:
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step, scene.step])
 
 
-def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
+def test_a_gang_on_one_node_is_active_when_its_pod_runs(sim: Simulation) -> None:
     scene = Scene(sim, quantity=2)
     scene.anchor()
     scene.pod(RUNNING)
@@ -251,7 +251,7 @@ def test_a_lease_changed_in_the_meantime_is_left_to_a_worker(scene: Scene, monke
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
-def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_slower_than_the_agent_enqueues_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def ensure(*_: object, **__: object) -> Observation:
         scene.anchor()
         scene.pod(RUNNING)
@@ -273,7 +273,7 @@ def test_an_observation_of_an_unknown_or_active_lease_changes_nothing(sim: Simul
     )
 
 
-def test_an_observation_of_an_earlier_placement_activates_nothing(scene: Scene) -> None:
+def test_an_observation_of_an_earlier_placement_activates_no_lease(scene: Scene) -> None:
     """It may be placed again between observation and transition."""
     where, before = scene.lease.tenant_id, scene.lease.generation - 1
     assert not lease_reconciler.apply_agent_observation(
@@ -291,48 +291,48 @@ def test_unchanged_progress_is_not_written_again(scene: Scene) -> None:
     assert reload_lease(scene.lease).version == version
 
 
-def test_a_late_pod_of_an_abandoned_placement_is_removed_soon(scene: Scene) -> None:
+def test_a_late_pod_of_an_abandoned_placement_triggers_orphan_removal(scene: Scene) -> None:
     """A controller may act on old state after the proof of absence."""
-    went_on(scene, generation=scene.lease.generation + 1)
-    assert stray(scene)
+    abandon_placement(scene, generation=scene.lease.generation + 1)
+    assert triggers_orphan_removal(scene)
 
 
-def test_a_pod_of_a_lease_that_is_over_is_taken_down_soon(scene: Scene) -> None:
-    went_on(scene, state=S.RELEASED)
-    assert stray(scene)
+def test_a_pod_of_a_released_lease_triggers_orphan_removal(scene: Scene) -> None:
+    abandon_placement(scene, state=S.RELEASED)
+    assert triggers_orphan_removal(scene)
 
 
 def test_simultaneous_stray_pods_trigger_one_cleanup(scene: Scene) -> None:
-    went_on(scene, state=S.RELEASED)
+    abandon_placement(scene, state=S.RELEASED)
     OutboxMessage.objects.create(task="broker.remove_orphans", subject=scene.cluster.pk, at=scene.sim.now)
-    assert not stray(scene)
+    assert not triggers_orphan_removal(scene)
 
 
 def test_a_pod_still_occupying_its_placement_is_left_to_the_waiting_release(scene: Scene) -> None:
     with tenant_scope(scene.lease.tenant_id):
         assert Lease.objects.filter(pk=scene.lease.pk).update(generation=scene.lease.generation + 1)
-    assert not stray(scene)
+    assert not triggers_orphan_removal(scene)
 
 
 def test_a_final_deletion_event_is_not_reported_as_a_stray_pod(scene: Scene) -> None:
-    went_on(scene, state=S.RELEASED)
-    assert not stray(scene, there=False)
+    abandon_placement(scene, state=S.RELEASED)
+    assert not triggers_orphan_removal(scene, there=False)
 
 
 def test_a_pod_of_a_newer_generation_is_not_removed_at_once(scene: Scene) -> None:
-    went_on(scene, generation=scene.lease.generation - 1)
-    assert not stray(scene)
+    abandon_placement(scene, generation=scene.lease.generation - 1)
+    assert not triggers_orphan_removal(scene)
 
 
-def went_on(scene: Scene, **how: Any) -> None:
-    """Let the lease be elsewhere, its place here proven empty and given back."""
+def abandon_placement(scene: Scene, **how: Any) -> None:
+    """Update the lease and release its allocations here."""
     with tenant_scope(scene.lease.tenant_id):
         assert Lease.objects.filter(pk=scene.lease.pk).update(**how)
         scene.lease.allocations.update(released_at=scene.sim.now + timedelta(seconds=1))
 
 
-def stray(scene: Scene, *, there: bool = True) -> bool:
-    """Let the agent see the first pod; tell whether cleanup is notified."""
+def triggers_orphan_removal(scene: Scene, *, there: bool = True) -> bool:
+    """Observe the first pod; return whether orphan removal is enqueued."""
     enqueued = list[str]()
     order = spec_name(scene.lease.pk, scene.lease.generation)
     body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": {}} if there else None

@@ -1,4 +1,4 @@
-"""A program that is not ready is charged; one that cannot run is not."""
+"""Charges of leases whose program is not ready."""
 
 from datetime import datetime, timedelta
 
@@ -48,7 +48,7 @@ def reconcile(sim: Simulation, lease: Lease) -> None:
 
 
 @pytest.mark.deep
-def test_a_program_that_ends_again_and_again_is_charged_to_the_end_of_its_lease(sim: Simulation) -> None:
+def test_a_crash_looping_program_is_charged_until_the_end_of_its_lease(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)
     sim.run_with_sweeps(3700)
@@ -66,7 +66,7 @@ def test_a_lease_with_a_program_not_ready_is_charged_until_its_release(sim: Simu
 
 
 @pytest.mark.deep
-def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> None:
+def test_a_program_that_is_not_ready_sets_degraded_and_is_metered(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)
     sim.run_with_sweeps(900)
@@ -118,7 +118,9 @@ def test_a_lost_lease_whose_pod_stays_pending_ends_when_it_was_last_seen(
     assert "it no longer ran: pulling image" in transitions_of(lease)[-2].cause
 
 
-def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, provisioner: FixedProvisioner) -> None:
+def test_a_lease_that_recovers_within_thirty_seconds_stays_active(
+    sim: Simulation, provisioner: FixedProvisioner
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(300)
     provisioner.says = Observation(ObservedState.LOST, "evicted", last_seen=sim.now)
@@ -132,7 +134,9 @@ def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, provisioner:
     assert (reload_lease(lease).state, reload_lease(lease).conditions) == ("active", {})
 
 
-def test_what_was_replaced_is_lost_since_the_first_one_ended(sim: Simulation, provisioner: FixedProvisioner) -> None:
+def test_a_lease_with_a_replaced_pod_is_lost_since_the_first_pod_ended(
+    sim: Simulation, provisioner: FixedProvisioner
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(3 * 60)
     ended_at = sim.now.replace(microsecond=0)
@@ -154,7 +158,7 @@ def test_a_lease_released_during_an_outage_is_charged_until_its_start(sim: Simul
     assert reload_lease(lease).ended_at == silent.replace(microsecond=0)
 
 
-def test_what_was_seen_after_its_cluster_fell_silent_is_charged(sim: Simulation) -> None:
+def test_a_lease_observed_after_the_outage_began_is_charged_until_then(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     Cluster.objects.update(unreachable_since=sim.now)
@@ -221,9 +225,7 @@ def test_a_lease_whose_pod_ended_and_is_recreated_is_charged_until_that_end(
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended)
 
 
-def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(
-    sim: Simulation, provisioner: FixedProvisioner
-) -> None:
+def test_an_end_reported_in_the_future_is_charged_until_now(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.clock.at += timedelta(seconds=60)
     provisioner.says = Observation(ObservedState.ENDED, "it ended", last_seen=sim.now + timedelta(seconds=5))
@@ -243,19 +245,19 @@ def test_an_extension_enqueues_a_reconciliation_at_once(sim: Simulation) -> None
     ]
 
 
-def idles(sim: Simulation, lease: Lease) -> bool:
+def is_idle(sim: Simulation, lease: Lease) -> bool:
     with tenant_scope(lease.tenant_id):
         return idle_leases.idle_leases(Lease.objects.filter(pk=lease.pk), now=sim.now).exists()
 
 
-def starts(sim: Simulation) -> Observation:
+def starting(sim: Simulation) -> Observation:
     return Observation(ObservedState.PENDING, "starting", last_seen=sim.now, running=True)
 
 
 def observe_not_ready(sim: Simulation, lease: Lease, provisioner: FixedProvisioner, *, minutes: int) -> None:
     """Report every minute that the program is not ready."""
     for _ in range(minutes):
-        provisioner.says = starts(sim)
+        provisioner.says = starting(sim)
         reconcile(sim, lease)
         sim.clock.at += timedelta(minutes=1)
 
@@ -263,10 +265,10 @@ def observe_not_ready(sim: Simulation, lease: Lease, provisioner: FixedProvision
 def test_a_lease_observed_not_ready_for_15_minutes_is_idle(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     observe_not_ready(sim, lease, provisioner, minutes=15)
-    assert idles(sim, lease)
+    assert is_idle(sim, lease)
     provisioner.says = None
     reconcile(sim, lease)
-    assert (reload_lease(lease).degraded_since, idles(sim, lease)) == (None, False)
+    assert (reload_lease(lease).degraded_since, is_idle(sim, lease)) == (None, False)
 
 
 def test_a_degraded_lease_without_a_start_time_gets_one_at_the_next_observation(
@@ -286,18 +288,18 @@ def test_unobserved_time_does_not_count_as_idle(sim: Simulation, provisioner: Fi
     with tenant_scope(lease.tenant_id):
         ill = reload_lease(lease).conditions
         Lease.objects.filter(pk=lease.pk).update(conditions={**ill, unseen: "nobody knows"})
-    assert not idles(sim, lease)
+    assert not is_idle(sim, lease)
     sim.clock.at += timedelta(minutes=2)
-    assert not idles(sim, lease)
+    assert not is_idle(sim, lease)
     observe_not_ready(sim, lease, provisioner, minutes=14)
     assert list(reload_lease(lease).conditions) == ["degraded"]
-    assert not idles(sim, lease)
+    assert not is_idle(sim, lease)
     observe_not_ready(sim, lease, provisioner, minutes=1)
-    assert idles(sim, lease)
+    assert is_idle(sim, lease)
 
 
 def test_a_lease_unobserved_for_minutes_is_not_idle(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     observe_not_ready(sim, lease, provisioner, minutes=15)
     sim.clock.at += timedelta(minutes=3)
-    assert not idles(sim, lease)
+    assert not is_idle(sim, lease)

@@ -1,4 +1,4 @@
-"""Releasing after the program ended charges only until its end."""
+"""Charges of leases that are released after their program ended."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,15 +30,15 @@ def kestrel(db: None) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def written(moment: datetime) -> str:
+def timestamp(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def sees(lease: Lease, name: str, *, began: datetime, ended: datetime | None) -> None:
+def store_pod(lease: Lease, name: str, *, began: datetime, ended: datetime | None) -> None:
     """Let the agent observe a running or ended pod."""
-    state: dict[str, Any] = {"running": {"startedAt": written(began)}}
+    state: dict[str, Any] = {"running": {"startedAt": timestamp(began)}}
     if ended:
-        state = {"terminated": {"exitCode": 0, "startedAt": written(began), "finishedAt": written(ended)}}
+        state = {"terminated": {"exitCode": 0, "startedAt": timestamp(began), "finishedAt": timestamp(ended)}}
     status = {"phase": "Succeeded" if ended else "Running", "containerStatuses": [{"state": state}]}
     ClusterObject.objects.create(
         cluster=Cluster.objects.get(),
@@ -58,22 +58,22 @@ def charged_until(lease: Lease) -> datetime:
     return next(step.at for step in steps if step.before == "active")
 
 
-def test_a_lease_that_is_released_after_its_pod_ended_costs_until_that(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_released_after_its_pod_ended_is_charged_until_that_end(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = sim.now + HALF_A_MINUTE
-    sees(lease, "p-0", began=sim.now, ended=ended)
+    store_pod(lease, "p-0", began=sim.now, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
     sim.release_lease(lease)
     assert charged_until(lease) == reload_lease(lease).ended_at == ended.replace(microsecond=0)
 
 
-def test_a_lease_that_is_stopped_after_its_pod_ended_has_spent_until_that(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_lease_stopped_after_its_pod_ended_is_charged_until_that_end(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     began, ended = sim.now, sim.now + HALF_A_MINUTE
-    sees(lease, "p-0", began=began, ended=ended)
+    store_pod(lease, "p-0", began=began, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
     sim.stop_lease(lease, kestrel)
     assert charged_until(lease) == ended.replace(microsecond=0)
@@ -82,13 +82,13 @@ def test_a_lease_that_is_stopped_after_its_pod_ended_has_spent_until_that(
 
 
 @pytest.mark.parametrize("conditions", [{}, {"unreachable": "its node says nothing"}])
-def test_an_end_that_was_seen_after_its_cluster_fell_silent_is_charged(
+def test_a_pod_end_observed_during_an_outage_counts(
     sim: Simulation, kestrel: TenantContext, conditions: dict[str, str]
 ) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     Cluster.objects.update(unreachable_since=sim.now)
     ended = sim.now + HALF_A_MINUTE
-    sees(lease, "p-0", began=sim.now, ended=ended)
+    store_pod(lease, "p-0", began=sim.now, ended=ended)
     with tenant_scope(lease.tenant_id):
         Lease.objects.update(conditions=conditions)
     ClusterObject.objects.update(seen_at=ended)
@@ -97,41 +97,41 @@ def test_an_end_that_was_seen_after_its_cluster_fell_silent_is_charged(
     assert charged_until(lease) == ended.replace(microsecond=0)
 
 
-def test_a_lease_whose_pod_runs_costs_until_it_is_released(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_with_a_running_pod_is_charged_until_its_release(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
-    sees(lease, "p-0", began=sim.now, ended=None)
+    store_pod(lease, "p-0", began=sim.now, ended=None)
     sim.clock.at += HALF_A_MINUTE
     sim.release_lease(lease)
     assert charged_until(lease) == sim.now.replace(microsecond=0)
 
 
 @pytest.mark.parametrize("many", [1, 2])
-def test_a_gang_has_ended_when_all_of_its_pods_have(sim: Simulation, kestrel: TenantContext, many: int) -> None:
+def test_a_gang_is_charged_until_its_last_pod_ended(sim: Simulation, kestrel: TenantContext, many: int) -> None:
     lease, began = sim.create_lease(kestrel, offering("whole-gpu"), quantity=2), sim.now
     for rank in range(many):
-        sees(lease, f"p-{rank}", began=began, ended=began + (rank + 1) * HALF_A_MINUTE)
+        store_pod(lease, f"p-{rank}", began=began, ended=began + (rank + 1) * HALF_A_MINUTE)
     sim.clock.at = began + 3 * HALF_A_MINUTE
     sim.release_lease(lease)
-    end = began + 2 * HALF_A_MINUTE if many == 2 else sim.now  # of the other nobody has seen anything
+    end = began + 2 * HALF_A_MINUTE if many == 2 else sim.now  # the other pod was never observed
     assert charged_until(lease) == end.replace(microsecond=0)
 
 
-def test_an_end_that_is_yet_to_come_by_our_clock_is_none(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_pod_end_in_the_future_is_ignored(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
-    sees(lease, "p-0", began=sim.now, ended=sim.now + timedelta(hours=1))
+    store_pod(lease, "p-0", began=sim.now, ended=sim.now + timedelta(hours=1))
     sim.clock.at += HALF_A_MINUTE
     sim.release_lease(lease)
     assert charged_until(lease) == sim.now.replace(microsecond=0)
 
 
 @pytest.mark.parametrize(("later_s", "believed"), [(9, True), (11, False)])
-def test_an_end_after_which_a_worker_saw_it_run_was_none(
+def test_a_pod_end_contradicted_by_a_later_observation_is_ignored(
     sim: Simulation, kestrel: TenantContext, later_s: int, believed: bool
 ) -> None:
-    """An agent that is away leaves the rows behind that it had."""
+    """A stopped agent leaves outdated rows."""
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = (sim.now + HALF_A_MINUTE).replace(microsecond=0)
-    sees(lease, "p-0", began=sim.now, ended=ended)
+    store_pod(lease, "p-0", began=sim.now, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(seen_at=ended + timedelta(seconds=later_s))
@@ -139,14 +139,12 @@ def test_an_end_after_which_a_worker_saw_it_run_was_none(
     assert charged_until(lease) == (ended if believed else sim.now.replace(microsecond=0))
 
 
-def test_an_end_that_was_written_down_after_a_worker_had_looked_was_the_end(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_pod_end_stored_after_the_last_observation_counts(sim: Simulation, kestrel: TenantContext) -> None:
     """A returning kubelet reports a late end."""
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = (sim.now + HALF_A_MINUTE).replace(microsecond=0)
     looked = ended + HALF_A_MINUTE
-    sees(lease, "p-0", began=sim.now, ended=ended)
+    store_pod(lease, "p-0", began=sim.now, ended=ended)
     ClusterObject.objects.update(seen_at=looked + timedelta(seconds=1))
     sim.clock.at = looked + timedelta(seconds=2)
     with tenant_scope(lease.tenant_id):

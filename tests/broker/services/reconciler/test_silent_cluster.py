@@ -1,4 +1,4 @@
-"""A silent cluster is not charged, and its places are not resold."""
+"""Leases of an unreachable cluster: charges, expiry and slots."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,7 +28,7 @@ HOUR, SOON = 3600, timedelta(seconds=15)
 
 
 class Silence:
-    """Keeps every simulated cluster silent for as long as it lasts."""
+    """Makes every simulated cluster unreachable while it is active."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.patch, self.calls = patch, 0
@@ -45,7 +45,7 @@ class Silence:
         self.patch.undo()
 
 
-def hours_pass(sim: Simulation, hours: int) -> None:
+def pass_hours(sim: Simulation, hours: int) -> None:
     """Let hours pass with a sweep every ten minutes."""
     for _ in range(6 * hours):
         sim.messages.clear()  # messages keep coming; the sweep alone must do
@@ -84,11 +84,11 @@ def test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen(
     assert seen_at
     assert seen_at > lease.active_at + timedelta(minutes=3)
     silence.begin()
-    hours_pass(sim, 2)
+    pass_hours(sim, 2)
     ended = reload_lease(lease)
     assert (ended.state, ended.end_reason) == ("releasing", "expired")
     assert ended.ended_at == seen_at.replace(microsecond=0)
-    hours_pass(sim, 3)
+    pass_hours(sim, 3)
     assert active_seconds(lease) == (ended.ended_at - lease.active_at).total_seconds() < HOUR
     silence.end()
 
@@ -138,7 +138,7 @@ def test_a_lease_released_in_a_long_outage_is_charged_until_last_seen(
     seen_at = reload_lease(lease).seen_at
     assert seen_at
     silence.begin()
-    hours_pass(sim, 1)
+    pass_hours(sim, 1)
     assert "unreachable" in reload_lease(lease).conditions
     sim.release_lease(lease)
     assert reload_lease(lease).ended_at == seen_at.replace(microsecond=0)
@@ -158,7 +158,7 @@ def test_an_outage_shorter_than_the_check_interval_is_not_reported(
 
 
 @pytest.mark.deep
-def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
+def test_slots_and_quota_stay_held_until_the_cluster_confirms_the_removal(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
@@ -166,7 +166,7 @@ def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
     seen_at = reload_lease(lease).seen_at
     assert seen_at
     silence.begin()
-    hours_pass(sim, 4)
+    pass_hours(sim, 4)
     assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
     assert len(held_allocations(lease)) == 1
     assert kestrel.quota_used() == 14_000
@@ -214,7 +214,7 @@ def test_a_lease_in_transition_is_retried_soon_after_any_number_of_crashes(
         assert may_be_taken + timedelta(seconds=5) <= sim.now + SOON  # the beat sweeps every five
 
 
-def test_while_it_is_silent_it_is_asked_every_fifteen_seconds(
+def test_an_unreachable_cluster_is_polled_every_fifteen_seconds(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"), LeaseState.PROVISIONING)

@@ -1,4 +1,4 @@
-"""A slow cluster's answer counts from the moment of the answer."""
+"""Observation time of a slow cluster."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.django_db
 SLOW = timedelta(seconds=7)
 
 
-class Slow(SimulatedProvisioner):
-    """Answers late, by a clock that goes on meanwhile."""
+class SlowProvisioner(SimulatedProvisioner):
+    """A provisioner that responds seven seconds late."""
 
     def __init__(self, sim: Simulation) -> None:
         super().__init__()
@@ -28,10 +28,10 @@ class Slow(SimulatedProvisioner):
         return super().ensure(order, now=self.sim.now)
 
 
-def test_a_lease_is_active_from_the_answer_on_and_not_from_the_question(monkeypatch: Any) -> None:
+def test_a_lease_is_active_from_the_response_of_its_cluster_not_the_request(monkeypatch: Any) -> None:
     with simulate() as sim:
         create_gpus(1)
-        slow = Slow(sim)
+        slow = SlowProvisioner(sim)
         monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: slow)
         lease = sim.request_lease(create_tenant("Kestrel"), offering())
         while reload_lease(lease).state != S.ACTIVE:

@@ -19,7 +19,7 @@ def scatter_leases(sim: Simulation, one: TenantContext, other: TenantContext, **
         sim.release_lease(filler)
     sim.run(30)
     places = {held_allocations(lease)[0].gpu_id for lease in (first, second)}
-    assert len(places) == 2, "they lie on one GPU already"
+    assert len(places) == 2, "they are on one GPU already"
     return reload_lease(first), reload_lease(second)
 
 
@@ -42,7 +42,7 @@ def relocations_of(plan: RelocationPlan) -> list[Relocation]:
 
 
 def plan_log(plan: RelocationPlan) -> str:
-    """Write a plan's ledger: its own states, and those of its moves with their number."""
+    """Return the log of a plan: its states, and those of its numbered relocations."""
     entries = RelocationLogEntry.objects.filter(plan=plan).order_by("seq").values_list("n", "state")
     return " ".join(state if n is None else f"{n}:{state}" for n, state in entries)
 

@@ -1,4 +1,4 @@
-"""A failed relocation leaves the lease in one place, charged once."""
+"""Failed relocations, and where they leave the lease."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -45,7 +45,7 @@ BEGINS = "proposed accepted 1:noticed"
 MOVING = f"{BEGINS} running 1:moving"
 
 
-def until(sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState) -> None:
+def run_until(sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState) -> None:
     """Run in small steps until the lease reaches a state."""
     if sim.now < (plan.not_before or sim.now):
         sim.run_with_sweeps(NOTICE_S - 5)
@@ -61,13 +61,13 @@ def cancel(plan: RelocationPlan, sim: Simulation) -> None:
     plan_decisions.cancel_plan(plan, why="not tonight", actor=OPERATOR, now=sim.now)
 
 
-def is_home(lease: Lease, move: Relocation) -> bool:
+def is_at_source(lease: Lease, move: Relocation) -> bool:
     (place,) = held_allocations(lease)
     return (place.gpu_id, place.placement.lower) == (move.from_gpu_id, move.from_start)
 
 
 @pytest.mark.deep
-def test_a_place_that_was_taken_meanwhile_leaves_the_lease_where_it_is(
+def test_an_occupied_target_slot_leaves_the_lease_at_its_source(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     while gpu_of(sim.create_lease(kestrel, offering("1g.10gb"))).pk != move.to_gpu_id:
@@ -77,13 +77,13 @@ def test_a_place_that_was_taken_meanwhile_leaves_the_lease_where_it_is(
     sim.run_with_sweeps(NOTICE_S + 30)
     assert plan_log(plan) == f"{BEGINS} 1:undone failed"
     assert "is in use" in relocations_of(plan)[0].why
-    assert is_home(lease, move)
+    assert is_at_source(lease, move)
     assert state_path(lease).endswith("active active")
     assert_invariants(sim)
 
 
 @pytest.mark.deep
-def test_postgresql_decides_where_two_take_the_place_at_once(
+def test_postgresql_refuses_a_concurrently_occupied_target_slot(
     sim: Simulation,
     plan: RelocationPlan,
     lease: Lease,
@@ -98,7 +98,7 @@ def test_postgresql_decides_where_two_take_the_place_at_once(
     monkeypatch.setattr("broker.services.relocation.target_slots._target_obstacle", lambda *_: "")
     sim.run_with_sweeps(NOTICE_S + 30)
     assert relocations_of(plan)[0].why == "the target slice was taken in the meantime"
-    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert_invariants(sim)
 
 
@@ -116,7 +116,7 @@ def stay_pending(order: ProvisionSpec, now: datetime) -> Observation:
 
 @pytest.mark.parametrize("answer", [refuse, lose, stay_pending])
 @pytest.mark.deep
-def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
+def test_a_lease_rejected_at_its_target_restarts_at_its_source(
     sim: Simulation,
     settings: LazySettings,
     plan: RelocationPlan,
@@ -136,7 +136,7 @@ def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
     settings.PROVISION_TIMEOUT_S = 30
     sim.run_with_sweeps(NOTICE_S + 90)
     assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
-    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert reload_lease(lease).generation == lease.generation + 2
     assert state_path(lease).endswith("stopping stopped queued provisioning queued provisioning active")
     assert_invariants(sim)
@@ -147,11 +147,11 @@ def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
 def test_cancelling_a_plan_reverts_relocations_in_progress(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, state: LeaseState
 ) -> None:
-    until(sim, plan, lease, state)
+    run_until(sim, plan, lease, state)
     cancel(plan, sim)
     sim.run_with_sweeps(60)
     assert plan_log(plan) == f"{MOVING} cancelling 1:returning 1:undone cancelled"
-    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert_invariants(sim)
 
 
@@ -162,7 +162,7 @@ def test_a_plan_cancelled_in_time_relocates_nothing(
     cancel(plan, sim)
     sim.run_with_sweeps(30)
     assert plan_log(plan) == f"{BEGINS} cancelling 1:undone cancelled"
-    assert is_home(lease, move)
+    assert is_at_source(lease, move)
     with pytest.raises(PlanNotChangeable):
         cancel(plan, sim)
     with pytest.raises(PlanNotChangeable):
@@ -170,7 +170,7 @@ def test_a_plan_cancelled_in_time_relocates_nothing(
 
 
 @pytest.mark.deep
-def test_a_tenant_may_take_it_back_until_the_relocation_begins(
+def test_a_tenant_can_withdraw_consent_until_the_relocation_begins(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     with tenant_scope(lease.tenant_id):
@@ -178,24 +178,24 @@ def test_a_tenant_may_take_it_back_until_the_relocation_begins(
     sim.run_with_sweeps(NOTICE_S + 30)
     assert plan_log(plan) == f"{BEGINS} 1:undone failed"
     assert relocations_of(plan)[0].why == "its tenant no longer allows it"
-    assert is_home(lease, move)
+    assert is_at_source(lease, move)
 
 
 @pytest.mark.deep
-def test_a_tenant_that_takes_it_back_too_late_is_told_so(
+def test_withdrawing_consent_during_a_relocation_is_refused(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, lease: Lease
 ) -> None:
-    until(sim, plan, lease, S.STOPPING)
+    run_until(sim, plan, lease, S.STOPPING)
     with tenant_scope(lease.tenant_id), pytest.raises(LeaseBeingRelocated):
         relocation_consent.set_relocatable(lease, False, actor=kestrel.actor, now=sim.now)
 
 
 @pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
 @pytest.mark.deep
-def test_a_lease_that_is_released_on_its_way_leaves_both_places(
+def test_a_lease_released_during_relocation_frees_both_slots(
     sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState
 ) -> None:
-    until(sim, plan, lease, state)
+    run_until(sim, plan, lease, state)
     sim.release_lease(lease)
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).state, held_allocations(lease)) == (S.RELEASED, [])
@@ -204,13 +204,13 @@ def test_a_lease_that_is_released_on_its_way_leaves_both_places(
 
 
 @pytest.mark.deep
-def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_stopped_during_relocation_stays_stopped(sim: Simulation, kestrel: TenantContext) -> None:
     first, _ = scatter_leases(sim, kestrel, kestrel, relocatable=True)
     plan = accept_plan(sim)
     with tenant_scope(first.tenant_id):
         Lease.objects.filter(pk=relocations_of(plan)[0].lease_id).update(volume=sim.create_volume(kestrel))
     lease = Lease(pk=relocations_of(plan)[0].lease_id, tenant_id=first.tenant_id)
-    until(sim, plan, lease, S.STOPPING)
+    run_until(sim, plan, lease, S.STOPPING)
     with tenant_scope(first.tenant_id):
         stop_and_start.stop_lease(reload_lease(lease), actor=kestrel.actor, now=sim.now)
     sim.run_with_sweeps(60)
@@ -223,11 +223,11 @@ def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation,
 def test_a_target_gpu_failure_returns_the_lease_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
-    until(sim, plan, lease, S.PROVISIONING)
+    run_until(sim, plan, lease, S.PROVISIONING)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)
-    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert_invariants(sim)
 
 
@@ -235,17 +235,17 @@ def test_a_target_gpu_failure_returns_the_lease_to_its_source(
 def test_a_lease_that_crashes_workers_at_its_target_returns_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
-    until(sim, plan, lease, S.PROVISIONING)
+    run_until(sim, plan, lease, S.PROVISIONING)
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(unfinished_claims=lease_reconciler.MAX_UNFINISHED_CLAIMS)
     sim.run_with_sweeps(60)
     assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
-    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert_invariants(sim)
 
 
 @pytest.mark.deep
-def test_whichever_message_is_lost_the_sweep_goes_on_with_it(
+def test_the_sweep_completes_a_relocation_without_messages(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     sim.run_with_sweeps(NOTICE_S - 5)

@@ -1,4 +1,4 @@
-"""Leases are relocated for a waiting one, by an accepted plan."""
+"""Relocations that free slots for a queued lease."""
 
 from datetime import timedelta
 from typing import Any
@@ -50,7 +50,7 @@ def swift(sim: Simulation) -> TenantContext:
     return create_tenant("Swift")
 
 
-def alone_on_its_gpu(sim: Simulation, owner: TenantContext, count: int, **wanted: Any) -> list[Lease]:
+def create_leases_on_separate_gpus(sim: Simulation, owner: TenantContext, count: int, **wanted: Any) -> list[Lease]:
     """Place so many small leases on a GPU each."""
     stay, fillers = [], []
     for _ in range(count):
@@ -63,8 +63,8 @@ def alone_on_its_gpu(sim: Simulation, owner: TenantContext, count: int, **wanted
     return [reload_lease(lease) for lease in stay]
 
 
-def in_vain(sim: Simulation, owner: TenantContext, profile: str = WHOLE, **wanted: Any) -> Lease:
-    """Ask for what there is no room for just now."""
+def request_queued_lease(sim: Simulation, owner: TenantContext, profile: str = WHOLE, **wanted: Any) -> Lease:
+    """Request a lease for which no slot is free."""
     lease = sim.request_lease(owner, offering(profile), **wanted)
     sim.run()
     assert reload_lease(lease).state == S.QUEUED
@@ -76,13 +76,13 @@ def accept(sim: Simulation, plan: RelocationPlan) -> None:
 
 
 @pytest.mark.deep
-def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
+def test_a_queued_gang_gets_the_gpus_of_a_node_freed_by_relocations(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
-    small = alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
+    small = create_leases_on_separate_gpus(sim, kestrel, 2, relocatable=True)
     pinned = sim.create_lease(swift, offering(WHOLE), max_duration_s=7200)
-    gang = in_vain(sim, swift, quantity=2, same_node=True)
+    gang = request_queued_lease(sim, swift, quantity=2, same_node=True)
     plan = propose_plan(sim)
     assert plan.reason == f"Frees 2 × {gang.offering.label} together on one node for a queued lease."
     assert (plan.room_for, plan.gain_milli) == (gang.pk, 2000)
@@ -103,8 +103,8 @@ def test_younger_leases_do_not_take_slots_freed_for_a_waiting_gang(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(4)
-    alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
-    gang = in_vain(sim, swift, quantity=3)
+    create_leases_on_separate_gpus(sim, kestrel, 3, relocatable=True)
+    gang = request_queued_lease(sim, swift, quantity=3)
     plan = propose_plan(sim)
     assert len(relocations_of(plan)) == 2
     accept(sim, plan)
@@ -128,12 +128,12 @@ def test_younger_leases_do_not_take_slots_freed_for_a_waiting_gang(
     assert_invariants(sim)
 
 
-def test_one_whole_gpu_is_made_of_one_that_holds_little(
+def test_a_plan_frees_a_whole_gpu_for_a_queued_lease(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(2)
-    alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
-    waits = in_vain(sim, swift)
+    create_leases_on_separate_gpus(sim, kestrel, 2, relocatable=True)
+    waits = request_queued_lease(sim, swift)
     plan = propose_plan(sim)
     assert (plan.room_for, plan.reason) == (
         waits.pk,
@@ -142,10 +142,10 @@ def test_one_whole_gpu_is_made_of_one_that_holds_little(
     assert plan.gain_milli == 1000
 
 
-def a_gpu_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
+def create_leases_on_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
     """Place a relocatable lease on each of two nodes."""
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
-    return alone_on_its_gpu(sim, owner, 2, relocatable=True, **wanted)
+    return create_leases_on_separate_gpus(sim, owner, 2, relocatable=True, **wanted)
 
 
 @pytest.mark.deep
@@ -157,11 +157,11 @@ def a_gpu_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: 
         ("7g.80gb", {}, 1000),
     ],
 )
-def test_slices_get_room_where_smaller_ones_can_go_elsewhere(
+def test_a_relocation_frees_larger_slices_for_a_queued_lease(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext, profile: str, wanted: dict[str, Any], milli: int
 ) -> None:
-    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
-    waits = in_vain(sim, swift, profile, **wanted)
+    small = create_leases_on_two_nodes(sim, kestrel)
+    waits = request_queued_lease(sim, swift, profile, **wanted)
     plan = propose_plan(sim)
     assert (plan.room_for, len(relocations_of(plan)), plan.gain_milli) == (waits.pk, 1, milli)
     accept(sim, plan)
@@ -171,12 +171,12 @@ def test_slices_get_room_where_smaller_ones_can_go_elsewhere(
 
 
 @pytest.mark.deep
-def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
+def test_a_plan_frees_linked_gpus_for_a_topology_request(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4, fabric=2, numa=4))
-    alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
-    waits = in_vain(sim, swift, quantity=2, topology="nvlink")
+    create_leases_on_separate_gpus(sim, kestrel, 3, relocatable=True)
+    waits = request_queued_lease(sim, swift, quantity=2, topology="nvlink")
     plan = propose_plan(sim)
     assert plan.room_for == waits.pk
     given = Gpu.objects.filter(pk__in=[gpu["gpu"] for gpu in plan.gpus if gpu.get("for")])
@@ -188,12 +188,12 @@ def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
 def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    a_gpu_on_each_of_two_nodes(sim, kestrel)
-    in_vain(sim, swift, quantity=2)  # both small ones would have nowhere to go
+    create_leases_on_two_nodes(sim, kestrel)
+    request_queued_lease(sim, swift, quantity=2)  # both small ones would have nowhere to go
     share = sim.request_lease(swift, soft_offering())
     sim.run()
     assert reload_lease(share).state == S.QUEUED  # of no pool in which anything is moved
-    waits = in_vain(sim, swift)
+    waits = request_queued_lease(sim, swift)
     assert propose_plan(sim).room_for == waits.pk
 
 
@@ -202,7 +202,7 @@ def test_a_lease_that_fits_without_relocation_gets_no_plan(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
-    alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
+    create_leases_on_separate_gpus(sim, kestrel, 2, relocatable=True)
     waits = sim.request_lease(swift, offering(WHOLE))
     with tenant_scope(swift.tenant.pk):
         Lease.objects.filter(pk=waits.pk).update(pending_reason="nobody has looked again since")
@@ -213,8 +213,8 @@ def test_a_lease_that_fits_without_relocation_gets_no_plan(
 def test_a_plan_without_a_waiting_lease_is_cancelled(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
-    waits = in_vain(sim, swift)
+    small = create_leases_on_two_nodes(sim, kestrel)
+    waits = request_queued_lease(sim, swift)
     plan = propose_plan(sim)
     accept(sim, plan)
     sim.release_lease(waits)
@@ -228,8 +228,8 @@ def test_a_plan_without_a_waiting_lease_is_cancelled(
 def test_a_plan_without_a_queued_lease_cannot_be_accepted(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    a_gpu_on_each_of_two_nodes(sim, kestrel)
-    waits = in_vain(sim, swift)
+    create_leases_on_two_nodes(sim, kestrel)
+    waits = request_queued_lease(sim, swift)
     plan = propose_plan(sim)
     sim.release_lease(waits)
     with pytest.raises(PlanNotChangeable, match="No queued lease"):
@@ -240,12 +240,12 @@ def test_a_plan_without_a_queued_lease_cannot_be_accepted(
 
 
 @pytest.mark.deep
-def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_way(
+def test_an_equally_good_proposal_is_kept_and_an_impossible_one_replaced(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
-    small = alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
-    waits = in_vain(sim, swift)
+    small = create_leases_on_separate_gpus(sim, kestrel, 3, relocatable=True)
+    waits = request_queued_lease(sim, swift)
     first = propose_plan(sim)
     (move,) = relocations_of(first)
     with tenant_scope(move.tenant_id):  # the planner would choose another GPU now
@@ -254,18 +254,18 @@ def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_
     sim.release_lease(next(each for each in small if each.pk == move.lease_id))
     sim.run(30)
     assert reload_lease(waits).state != S.QUEUED
-    again = in_vain(sim, swift)
+    again = request_queued_lease(sim, swift)
     second = propose_plan(sim)
     assert (second.room_for, second == first) == (again.pk, False)
     first.refresh_from_db()
     assert first.state == RelocationPlanState.DECLINED
 
 
-def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
+def test_relocations_per_tenant_and_day_are_limited(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_gpu_on_each_of_two_nodes(sim, kestrel)
-    in_vain(sim, swift)
+    create_leases_on_two_nodes(sim, kestrel)
+    request_queued_lease(sim, swift)
     monkeypatch.setattr(relocation_choice, "MAX_PER_TENANT_AND_DAY", 1)
     plan = propose_plan(sim)
     with tenant_scope(kestrel.tenant.pk):
@@ -279,9 +279,9 @@ def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
 def test_a_lease_bound_to_or_planned_on_another_cluster_gets_no_plan(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    a_gpu_on_each_of_two_nodes(sim, kestrel)
+    create_leases_on_two_nodes(sim, kestrel)
     home_of_it = sim.create_volume(swift, "home")
-    waits = in_vain(sim, swift, volume=home_of_it.pk)
+    waits = request_queued_lease(sim, swift, volume=home_of_it.pk)
     here = Cluster.objects.get()
     far = Cluster.objects.create(name="far", region=REGION, driver=here.driver, created_at=sim.now)
     with tenant_scope(swift.tenant.pk):
@@ -295,19 +295,19 @@ def test_a_lease_bound_to_or_planned_on_another_cluster_gets_no_plan(
     assert [plan.room_for for plan in plan_proposals.propose_plans(here.pk, now=sim.now)] == [""]
 
 
-def test_a_cluster_is_planned_while_a_lease_waits_and_others_are_relocatable(
+def test_a_cluster_is_planned_if_a_lease_waits_and_others_are_relocatable(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     def planned(hours: float = 0) -> list[str]:
         at = (sim.now + timedelta(hours=hours)).replace(minute=0, second=0)
         return [subject for _, subject, _ in plan_proposals.clusters_to_plan(now=at if hours else sim.now)]
 
-    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
+    small = create_leases_on_two_nodes(sim, kestrel)
     here = Cluster.objects.get().pk
     sim.run(2 * plan_proposals.SWEEP_S)
     assert planned() == []
-    assert planned(hours=3) == [here]  # at noon, whoever waits
-    waits = in_vain(sim, swift)
+    assert planned(hours=3) == [here]  # at noon, even without a queued lease
+    waits = request_queued_lease(sim, swift)
     assert planned() == [here]
     with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk__in=[each.pk for each in small]).update(relocatable=False)
@@ -316,7 +316,7 @@ def test_a_cluster_is_planned_while_a_lease_waits_and_others_are_relocatable(
 
 
 @pytest.mark.deep
-def test_a_gpu_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ended(
+def test_a_cluster_is_planned_again_after_another_lease_on_its_gpus_ended(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def planned() -> list[str]:
@@ -326,7 +326,7 @@ def test_a_gpu_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ende
         sim.release_lease(sim.create_lease(kestrel, offering("1g.10gb")))
         sim.run(30)
 
-    a_gpu_on_each_of_two_nodes(sim, kestrel)
+    create_leases_on_two_nodes(sim, kestrel)
     here = Cluster.objects.get().pk
     assert planned() == [here]  # what had filled the GPUs is gone
     plan = propose_plan(sim)

@@ -1,4 +1,4 @@
-"""Late or repeated relocations are closed by the state of the lease."""
+"""Late or repeated steps of relocations."""
 
 from datetime import datetime
 from types import SimpleNamespace
@@ -22,16 +22,16 @@ from tests.broker.services.relocation.scattered_leases import (
     relocations_of,
     scatter_leases,
 )
-from tests.broker.services.relocation.test_failed_relocations import MOVING, M, S, cancel, is_home, until
+from tests.broker.services.relocation.test_failed_relocations import MOVING, M, S, cancel, is_at_source, run_until
 from tests.simulation import OPERATOR, Simulation, TenantContext, held_allocations, reload_lease
 
 
-def nothing(*_: Any, **__: Any) -> None:
-    """Be a worker that died before it came to this."""
+def do_nothing(*_: Any, **__: Any) -> None:
+    """Replace a step before which the worker crashed."""
 
 
 @pytest.mark.deep
-def test_a_lease_that_moves_twice_is_told_once_and_again_before_the_second_time(
+def test_a_lease_relocated_twice_is_notified_before_each_relocation(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     cancel(plan, sim)
@@ -49,32 +49,32 @@ def test_a_lease_that_moves_twice_is_told_once_and_again_before_the_second_time(
     with tenant_scope(first.tenant_id):
         Relocation.objects.create(**back)
     beginning_of_it = plan_log(again)
-    accepted_plan = accepted_again(again, sim)
+    accepted_plan = accept_again(again, sim)
     assert plan_log(accepted_plan) == f"{beginning_of_it} accepted 1:noticed"
     sim.run_with_sweeps(2 * NOTICE_S + 120)
     assert plan_log(accepted_plan).endswith("1:done 2:noticed 2:moving 2:done done")
-    assert is_home(lease, first)
+    assert is_at_source(lease, first)
     assert_invariants(sim)
 
 
-def accepted_again(plan: RelocationPlan, sim: Simulation) -> RelocationPlan:
+def accept_again(plan: RelocationPlan, sim: Simulation) -> RelocationPlan:
 
     plan_decisions.accept_plan(plan, why="there and back", actor=OPERATOR, now=sim.now)
     plan.refresh_from_db()
     return plan
 
 
-def test_while_a_plan_is_carried_out_no_other_is_proposed_for_its_pool(sim: Simulation, plan: RelocationPlan) -> None:
+def test_no_plan_is_proposed_for_a_pool_with_a_plan_in_progress(sim: Simulation, plan: RelocationPlan) -> None:
     assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
 
 
-def test_a_lease_that_must_not_be_relocated_has_no_open_relocation(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_consent_has_no_announced_relocation(sim: Simulation, kestrel: TenantContext) -> None:
     still, _ = scatter_leases(sim, kestrel, kestrel)
     with tenant_scope(still.tenant_id):
         assert relocation_consent.announced_relocation(still) is None
 
 
-def test_another_contradiction_than_a_taken_place_is_no_reason_to_stay(
+def test_an_integrity_error_other_than_an_occupied_slot_is_raised(
     sim: Simulation, plan: RelocationPlan, move: Relocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Violated(Exception):
@@ -92,7 +92,7 @@ def test_another_contradiction_than_a_taken_place_is_no_reason_to_stay(
 def test_a_plan_cancelled_while_its_lease_starts_is_retried_with_fresh_state(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    until(sim, plan, lease, S.PROVISIONING)
+    run_until(sim, plan, lease, S.PROVISIONING)
     go_back, looks = relocation_steps.return_to_source, []
 
     def too_late_once(lease: Lease, **how: Any) -> bool:
@@ -111,24 +111,24 @@ def test_a_plan_cancelled_while_its_lease_starts_is_retried_with_fresh_state(
 
 
 @pytest.mark.deep
-def test_a_relocation_whose_lease_is_active_already_is_closed_at_the_next_look(
+def test_a_relocation_of_an_active_lease_is_completed_at_the_next_reconciliation(
     sim: Simulation, plan: RelocationPlan, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    until(sim, plan, lease, S.PROVISIONING)
+    run_until(sim, plan, lease, S.PROVISIONING)
     with monkeypatch.context() as died:
-        died.setattr("broker.services.reconciler.observation_outcomes.relocation_steps.finish_relocation", nothing)
-        died.setattr("broker.services.relocation.plan_reconciler._check_progress", nothing)
-        until(sim, plan, lease, S.ACTIVE)
+        died.setattr("broker.services.reconciler.observation_outcomes.relocation_steps.finish_relocation", do_nothing)
+        died.setattr("broker.services.relocation.plan_reconciler._check_progress", do_nothing)
+        run_until(sim, plan, lease, S.ACTIVE)
     sim.run_with_sweeps(60)
     assert plan_log(plan).endswith("1:done done")
     assert_invariants(sim)
 
 
 @pytest.mark.deep
-def test_a_lease_that_neither_place_takes_waits_for_another_and_its_relocation_has_failed(
+def test_a_lease_rejected_at_target_and_source_is_queued_and_its_relocation_fails(
     sim: Simulation, plan: RelocationPlan, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    until(sim, plan, lease, S.STOPPING)
+    run_until(sim, plan, lease, S.STOPPING)
 
     def nowhere(self: SimulatedProvisioner, order: ProvisionSpec, *, now: datetime) -> Observation:
         return Observation(ObservedState.LOST, "its node does not accept it", last_seen=now)
@@ -144,7 +144,7 @@ def test_a_lease_that_neither_place_takes_waits_for_another_and_its_relocation_h
 
 
 @pytest.mark.deep
-def test_a_lease_found_stopped_on_its_way_stays_so(
+def test_a_lease_found_stopped_during_relocation_stays_stopped(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scatter_leases(sim, kestrel, kestrel, relocatable=True)
@@ -153,9 +153,9 @@ def test_a_lease_found_stopped_on_its_way_stays_so(
     with tenant_scope(move.tenant_id):
         Lease.objects.filter(pk=move.lease_id).update(volume=sim.create_volume(kestrel))
     lease = Lease(pk=move.lease_id, tenant_id=move.tenant_id)
-    until(sim, plan, lease, S.STOPPING)
+    run_until(sim, plan, lease, S.STOPPING)
     with monkeypatch.context() as died:
-        died.setattr(relocation_steps, "cancel_relocation", nothing)
+        died.setattr(relocation_steps, "cancel_relocation", do_nothing)
         died.setattr(relocation_steps, "start_at_target", lambda *_, **__: False)
         with tenant_scope(move.tenant_id):
             stop_and_start.stop_lease(reload_lease(lease), actor=kestrel.actor, now=sim.now)

@@ -1,11 +1,11 @@
-"""An operator's reason for a plan is never shown to tenants."""
+"""Operators' reasons for relocation plans, hidden from tenants."""
 
 import pytest
 
 from broker.models import Lease, Relocation, RelocationLogEntry, RelocationPlan
 from broker.services.relocation import plan_decisions
 from tests.broker.services.relocation.scattered_leases import plan_log, relocations_of
-from tests.broker.services.relocation.test_failed_relocations import MOVING, S, until
+from tests.broker.services.relocation.test_failed_relocations import MOVING, S, run_until
 from tests.simulation import OPERATOR, Simulation, transitions_of
 
 SECRET = "Zanzibar asked for whole GPUs first"
@@ -16,7 +16,7 @@ SECRET = "Zanzibar asked for whole GPUs first"
 def test_the_cancellation_reason_of_a_plan_is_hidden_from_tenants(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, state: str
 ) -> None:
-    until(sim, plan, lease, S(state))
+    run_until(sim, plan, lease, S(state))
     plan.refresh_from_db()
     plan_decisions.cancel_plan(plan, why=SECRET, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)

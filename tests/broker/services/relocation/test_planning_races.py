@@ -1,4 +1,4 @@
-"""Concurrent planning of a cluster gives one plan."""
+"""Concurrent planning of relocations."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from tests.database import OwnDatabase
 from tests.simulation import create_gpus, create_tenant, simulate
 
 
-def test_two_who_plan_a_cluster_at_once_agree_on_one_plan(
+def test_concurrent_planners_of_a_cluster_create_one_plan(
     own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both, write = threading.Barrier(2), plan_proposals._create_plan

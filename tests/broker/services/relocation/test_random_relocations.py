@@ -1,4 +1,4 @@
-"""Relocations during random events harm or double-count no lease."""
+"""Relocations during random events."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -31,14 +31,14 @@ class Days:
         for _ in range(16):
             self.launch("1g.10gb")
         sim.run(20)
-        for lease in self.chance.sample(self.leases, 9):  # and so the others lie far apart
+        for lease in self.chance.sample(self.leases, 9):  # so the others are scattered
             sim.release_lease(lease)
         sim.run(20)
 
     def one(self) -> None:
         """Let one thing happen, and some time pass."""
         acts = (self.launch, self.end, self.decide, self.decide, self.cancel, self.stop, self.fail)
-        with suppress(ProblemError):  # not now, it was told
+        with suppress(ProblemError):  # refused at the moment
             self.chance.choice((*acts, self.refuse))()
         if self.chance.random() < 0.2:
             self.sim.messages.clear()  # workers killed, Valkey away
@@ -106,7 +106,7 @@ class Days:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_meanwhile_books_and_gpus_agree(
+def test_invariants_hold_during_random_events_and_relocations(
     sim: Simulation, seed: int, settings: pytest.FixtureRequest
 ) -> None:
     settings.RELOCATION_NOTICE_S = 20  # type: ignore[attr-defined]

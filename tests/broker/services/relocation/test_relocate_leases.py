@@ -1,4 +1,4 @@
-"""A consenting lease is relocated after notice, uncharged in between."""
+"""Relocation of consenting leases, from plan to completion."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -52,7 +52,7 @@ def active_seconds(lease: Lease) -> int:
     return int(sum((b.at - a.at).total_seconds() for a, b in spans))
 
 
-def test_a_plan_is_a_dry_run_that_says_what_it_costs_and_wins(
+def test_a_proposed_plan_changes_nothing_and_states_cost_and_gain(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
     one, _ = scatter_leases(sim, kestrel, merlin, relocatable=True)
@@ -95,7 +95,7 @@ def test_an_accepted_plan_moves_its_lease_after_notice_and_frees_the_old_gpu(
 
 
 @pytest.mark.deep
-def test_not_a_second_is_charged_between_and_none_of_its_time_is_lost(
+def test_the_downtime_of_a_relocation_is_not_charged_and_extends_the_end(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
     both = scatter_leases(sim, kestrel, merlin, relocatable=True)
@@ -105,23 +105,23 @@ def test_not_a_second_is_charged_between_and_none_of_its_time_is_lost(
     used = owner.quota_used(QuotaKind.UNITS)
     sim.run_with_sweeps(NOTICE_S + 60)
     moved = reload_lease(lease)
-    stands_still = next(
+    downtime_s = next(
         (back.at - left.at).total_seconds()
         for left in transitions_of(lease)
         if left.after == S.STOPPING
         for back in transitions_of(lease)
         if back.after == S.ACTIVE and back.seq > left.seq
     )
-    assert stands_still > 0
-    assert moved.ends_at == lease.ends_at + timedelta(seconds=stands_still)
+    assert downtime_s > 0
+    assert moved.ends_at == lease.ends_at + timedelta(seconds=downtime_s)
     assert owner.quota_used(QuotaKind.UNITS) == used
     sim.release_lease(lease)
     sim.run(30)
-    assert active_seconds(lease) == (reload_lease(lease).ended_at - lease.active_at).total_seconds() - stands_still
+    assert active_seconds(lease) == (reload_lease(lease).ended_at - lease.active_at).total_seconds() - downtime_s
     assert_invariants(sim)
 
 
-def test_a_lease_that_does_not_allow_it_is_never_relocated(
+def test_a_lease_without_consent_is_never_relocated(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
     scatter_leases(sim, kestrel, merlin)

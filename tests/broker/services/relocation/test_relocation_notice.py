@@ -1,4 +1,4 @@
-"""The notice of a relocation is unambiguous about its time."""
+"""The time in the notice of a relocation."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def reason_of(plan: RelocationPlan) -> str:
         (DAY_S, "{at:%H:%M} UTC on 22 November"),
     ],
 )
-def test_a_notice_names_the_day_where_it_is_another(
+def test_a_notice_includes_the_date_if_it_is_not_today(
     sim: Simulation, kestrel: TenantContext, settings: Any, notice_s: int, moment: str
 ) -> None:
     settings.RELOCATION_NOTICE_S = notice_s

@@ -1,4 +1,4 @@
-"""Skipped relocations state a plain reason and change nothing."""
+"""Relocations that are skipped, and their reasons."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -31,7 +31,7 @@ from tests.broker.services.relocation.scattered_leases import (
 )
 from tests.simulation import OPERATOR, Simulation, TenantContext, create_gpus, create_tenant, reload_lease
 
-Happens = Callable[[Simulation, Lease, Relocation], None]
+Event = Callable[[Simulation, Lease, Relocation], None]
 M, P = RelocationState, RelocationPlanState
 
 
@@ -48,37 +48,37 @@ def change(lease: Lease, **fields: object) -> None:
         Lease.objects.filter(pk=lease.pk).update(**fields)
 
 
-def ends(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def release(sim: Simulation, lease: Lease, move: Relocation) -> None:
     sim.release_lease(lease)
 
 
-def keeps(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def withdraw_consent(sim: Simulation, lease: Lease, move: Relocation) -> None:
     change(lease, relocatable=False)
 
 
-def is_in_doubt(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def mark_unreachable(sim: Simulation, lease: Lease, move: Relocation) -> None:
     change(lease, conditions={"unreachable": "nobody answers"})
 
 
-def ends_soon(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def shorten(sim: Simulation, lease: Lease, move: Relocation) -> None:
     change(lease, ends_at=sim.now + timedelta(minutes=2))
 
 
-def lies_elsewhere(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def change_source_slot(sim: Simulation, lease: Lease, move: Relocation) -> None:
     with tenant_scope(lease.tenant_id):
         Relocation.objects.filter(pk=move.pk).update(from_start=5)
 
 
-def gpu_fails(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def fail_target_gpu(sim: Simulation, lease: Lease, move: Relocation) -> None:
     gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
 
 
-def gpu_is_cut_otherwise(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def repartition_target_gpu(sim: Simulation, lease: Lease, move: Relocation) -> None:
     cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.from_names(["3g.40gb"] * 2))
 
 
-def gpu_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def unpublish_profile(sim: Simulation, lease: Lease, move: Relocation) -> None:
     Gpu.objects.filter(pk=move.to_gpu_id).update(published={"7g.80gb": [0]})
 
 
@@ -86,18 +86,18 @@ def gpu_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) 
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
-        (ends, "it is releas"),
-        (keeps, "its tenant no longer allows it"),
-        (is_in_doubt, "its current state is unknown"),
-        (ends_soon, "it ends soon"),
-        (lies_elsewhere, "it is no longer on the slice in the plan"),
-        (gpu_fails, "the target GPU is out of service"),
-        (gpu_is_cut_otherwise, "the target slice is in use"),
-        (gpu_publishes_it_no_longer, "the target slice is in use"),
+        (release, "it is releas"),
+        (withdraw_consent, "its tenant no longer allows it"),
+        (mark_unreachable, "its current state is unknown"),
+        (shorten, "it ends soon"),
+        (change_source_slot, "it is no longer on the slice in the plan"),
+        (fail_target_gpu, "the target GPU is out of service"),
+        (repartition_target_gpu, "the target slice is in use"),
+        (unpublish_profile, "the target slice is in use"),
     ],
 )
-def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
-    sim: Simulation, kestrel: TenantContext, happens: Happens, why: str
+def test_a_relocation_that_is_no_longer_possible_is_undone_with_a_reason(
+    sim: Simulation, kestrel: TenantContext, happens: Event, why: str
 ) -> None:
     plan = propose_plan(sim)
     (move,) = relocations_of(plan)
@@ -111,7 +111,7 @@ def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
 
 
 @pytest.mark.deep
-def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_slot_of_a_fixed_layout_gpu_is_a_valid_target(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
     cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.from_names(["1g.10gb"] * 7))
@@ -127,14 +127,14 @@ def test_a_relocation_does_not_start_to_a_failed_gpu(
     (move,) = relocations_of(plan)
     with monkeypatch.context() as late:
         late.setattr(target_slots, "_target_obstacle", lambda *_: "")
-        gpu_fails(sim, Lease(pk=move.lease_id), move)
+        fail_target_gpu(sim, Lease(pk=move.lease_id), move)
         assert not relocation_start.begin_relocation(move, now=sim.now)
     assert relocations_of(plan)[0].state == M.NOTICED
     sim.run_with_sweeps(NOTICE_S + 30)
     assert relocations_of(plan)[0].state == M.UNDONE
 
 
-def test_a_lease_is_promised_to_one_plan_alone(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_already_being_relocated_is_skipped_by_another_plan(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
     other = RelocationPlan.objects.create(
@@ -155,7 +155,7 @@ def test_a_lease_is_promised_to_one_plan_alone(sim: Simulation, kestrel: TenantC
     assert relocations_of(other)[0].why == "it is already being moved"
 
 
-def test_a_plan_that_moved_on_is_not_decided_twice(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stale_plan_decision_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     plan = propose_plan(sim)
     stale = RelocationPlan.objects.get(pk=plan.pk)
     plan_decisions.decline_plan(plan, why="no", actor=OPERATOR, now=sim.now)
@@ -165,7 +165,7 @@ def test_a_plan_that_moved_on_is_not_decided_twice(sim: Simulation, kestrel: Ten
         relocation_records.set_plan_state(plan, P.DONE, why="", now=sim.now)
 
 
-def test_a_move_only_goes_on_from_where_it_stands(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_relocation_changes_state_only_from_its_current_state(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
     with tenant_scope(move.tenant_id):
@@ -176,7 +176,7 @@ def test_a_move_only_goes_on_from_where_it_stands(sim: Simulation, kestrel: Tena
             relocation_records.set_relocation_state(move, M.MOVING, why="x", now=sim.now)
 
 
-def test_a_proposed_plan_is_not_carried_out(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_proposed_plan_is_not_executed(sim: Simulation, kestrel: TenantContext) -> None:
     plan = propose_plan(sim)
     plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
     assert plan_log(plan) == "proposed"
@@ -184,14 +184,14 @@ def test_a_proposed_plan_is_not_carried_out(sim: Simulation, kestrel: TenantCont
     assert not relocation_start.begin_relocation(move, now=sim.now)
 
 
-def test_a_plan_looked_at_too_early_waits_for_its_moment(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_plan_reconciled_too_early_waits_for_its_start_time(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
     plan.refresh_from_db()
     assert (plan.due_at, plan.claimed_until) == (plan.not_before, None)
 
 
-def test_nothing_is_planned_where_the_cluster_picks_the_gpu_by_itself(sim: Simulation, kestrel: TenantContext) -> None:
+def test_no_plan_is_proposed_for_clusters_that_choose_gpus_themselves(sim: Simulation, kestrel: TenantContext) -> None:
     Cluster.objects.update(driver="dra", driver_options={"extended": True})
     assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
     Cluster.objects.update(driver_options={"extended": False})

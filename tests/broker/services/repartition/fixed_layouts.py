@@ -19,7 +19,7 @@ ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.
 
 
 def create_fixed_nodes(nodes: int = 1, gpus_per_node: int = 2, cut: GpuLayout = ONES) -> list[Node]:
-    """Set up nodes whose GPUs are all cut alike."""
+    """Set up nodes whose GPUs all have the same layout."""
     create_fleet(SimulatedRack("mig-1", REGION, MODEL, nodes=nodes, gpus_per_node=gpus_per_node))
     for gpu in Gpu.objects.all():
         layout_rows.store_gpu_layout(gpu, cut)
@@ -28,7 +28,7 @@ def create_fixed_nodes(nodes: int = 1, gpus_per_node: int = 2, cut: GpuLayout = 
 
 
 def break_node(node: Node, *ills: str) -> None:
-    """Let a node's next attempts suffer from these."""
+    """Make the next repartition attempts of a node fail in these ways."""
     SimulatedNode.objects.update_or_create(
         node=node.pk,
         defaults={"pending_faults": list(ills)},
@@ -54,7 +54,7 @@ def approve_repartition(node: Node, sim: Simulation) -> Repartition:
 
 @dataclass
 class Driver:
-    """Carries one change on as the beat does, every five seconds."""
+    """Reconciles one repartition every five seconds, as the scheduler does."""
 
     sim: Simulation
     change: Repartition
@@ -70,7 +70,7 @@ class Driver:
         return RepartitionStep(self.change.step)
 
     def until(self, *steps: RepartitionStep, minutes: float = 60) -> float:
-        """Go on until it is in one of these steps; return the seconds that took."""
+        """Reconcile until one of these steps is reached; return the seconds."""
         began = self.sim.now
         while self.step not in steps:
             assert self.sim.now - began < timedelta(minutes=minutes), f"still {self.change.step}: {self.change.why}"

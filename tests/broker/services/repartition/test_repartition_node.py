@@ -1,4 +1,4 @@
-"""A node is repartitioned step by step, safely on every failure."""
+"""Repartition of a node, step by step, and its failures."""
 
 from datetime import timedelta
 
@@ -44,13 +44,13 @@ def kestrel(node: Node) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def wants_threes(kestrel: TenantContext, sim: Simulation) -> None:
-    """Let somebody wait for what no GPU is cut into."""
+def request_unavailable_profile(kestrel: TenantContext, sim: Simulation) -> None:
+    """Request a profile that no GPU has."""
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
 
 
-def test_a_plan_that_is_approved_becomes_another_layout_and_serves_who_waited(
+def test_an_approved_plan_changes_the_layout_and_serves_the_waiting_lease(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     waiting = sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
@@ -65,8 +65,10 @@ def test_a_plan_that_is_approved_becomes_another_layout_and_serves_who_waited(
     assert reload_lease(waiting).state == LeaseState.ACTIVE
 
 
-def test_nothing_new_is_placed_while_it_is_cut(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_no_lease_is_placed_on_a_node_during_its_repartition(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     small = sim.request_lease(kestrel, offering("1g.10gb"))
     for _ in range(3):
@@ -79,9 +81,9 @@ def test_nothing_new_is_placed_while_it_is_cut(sim: Simulation, node: Node, kest
 
 
 @pytest.mark.deep
-def test_a_lease_is_waited_for_until_its_own_end(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_repartition_waits_until_running_leases_end(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     paid = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     for _ in range(100):
         sim.run_with_sweeps(5)
@@ -98,7 +100,7 @@ def test_a_lease_is_waited_for_until_its_own_end(sim: Simulation, node: Node, ke
 def test_a_hanging_mig_manager_is_recovered_within_twelve_minutes(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     break_node(node, "wedges")
     driver = Driver(sim, approve_repartition(node, sim))
     assert driver.until(RepartitionStep.DONE) <= 12 * 60
@@ -107,7 +109,7 @@ def test_a_hanging_mig_manager_is_recovered_within_twelve_minutes(
 
 
 def test_a_slow_node_is_not_retried(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     break_node(node, "dawdles")
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.DONE, minutes=10)
@@ -115,10 +117,10 @@ def test_a_slow_node_is_not_retried(sim: Simulation, node: Node, kestrel: Tenant
 
 
 @pytest.mark.parametrize("ills", [["fails"], ["wedges", "wedges", "wedges"]])
-def test_what_fails_or_wedges_twice_is_quarantined_and_stays_closed(
+def test_a_node_that_fails_or_hangs_repeatedly_is_quarantined(
     sim: Simulation, node: Node, kestrel: TenantContext, ills: list[str]
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     break_node(node, *ills)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.QUARANTINED)
@@ -131,7 +133,7 @@ def test_what_fails_or_wedges_twice_is_quarantined_and_stays_closed(
 def test_a_quarantined_repartition_is_retried_or_rolled_back(
     sim: Simulation, node: Node, kestrel: TenantContext, back: bool, cut: object
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     break_node(node, "fails")
     first = Driver(sim, approve_repartition(node, sim))
     first.until(RepartitionStep.QUARANTINED)
@@ -148,7 +150,7 @@ def test_a_repartition_can_be_cancelled_until_it_is_applied(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     paid = sim.create_lease(kestrel, offering("1g.10gb"))
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.on()
     assert driver.on() is RepartitionStep.DRAINING
@@ -163,7 +165,7 @@ def test_a_repartition_can_be_cancelled_until_it_is_applied(
 
 
 def test_a_repartition_in_progress_cannot_be_cancelled(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.REPARTITIONING)
     with pytest.raises(repartition_decisions.RepartitionNotPossible) as refused:
@@ -171,8 +173,8 @@ def test_a_repartition_in_progress_cannot_be_cancelled(sim: Simulation, node: No
     assert "already being changed" in refused.value.detail
 
 
-def test_a_plan_is_cancelled_at_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_a_planned_repartition_is_cancelled_at_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    request_unavailable_profile(kestrel, sim)
     change = propose_repartition(node, sim)
     repartition_decisions.cancel_repartition(change, why="no", actor=OPERATOR, now=sim.now)
     assert change.step == RepartitionStep.CANCELLED
@@ -181,24 +183,24 @@ def test_a_plan_is_cancelled_at_once(sim: Simulation, node: Node, kestrel: Tenan
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
 
 
-def test_a_change_only_takes_steps_of_the_machine(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_a_step_not_in_the_state_table_is_refused(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    request_unavailable_profile(kestrel, sim)
     with pytest.raises(ValueError, match="planned cannot become reopening"):
         repartition_records.set_repartition_step(
             propose_repartition(node, sim), RepartitionStep.REOPENING, why="a hurry", now=sim.now
         )
 
 
-def test_a_plan_for_what_has_changed_since_is_refused(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_approving_an_outdated_plan_is_refused(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    request_unavailable_profile(kestrel, sim)
     change = propose_repartition(node, sim)
     layout_rows.store_gpu_layout(Gpu.objects.order_by("index")[0], THREES)
     with pytest.raises(StaleVersion):
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
 
 
-def test_a_node_out_of_service_is_not_cut(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_approving_a_plan_of_a_cordoned_node_is_refused(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    request_unavailable_profile(kestrel, sim)
     change = propose_repartition(node, sim)
     Node.objects.update(state="cordoned")
     change.node.refresh_from_db()
@@ -206,8 +208,8 @@ def test_a_node_out_of_service_is_not_cut(sim: Simulation, node: Node, kestrel: 
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
 
 
-def test_two_operators_approve_one_plan_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_a_plan_cannot_be_approved_twice(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    request_unavailable_profile(kestrel, sim)
     mine = propose_repartition(node, sim)
     theirs = Repartition.objects.select_related("node__cluster").get(pk=mine.pk)
     repartition_decisions.approve_repartition(theirs, actor=OPERATOR, now=sim.now)
@@ -215,10 +217,10 @@ def test_two_operators_approve_one_plan_once(sim: Simulation, node: Node, kestre
         repartition_decisions.approve_repartition(mine, actor=OPERATOR, now=sim.now)
 
 
-def test_a_silent_cluster_is_asked_again(
+def test_an_unreachable_cluster_is_retried(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.REPARTITIONING)
 
@@ -232,8 +234,10 @@ def test_a_silent_cluster_is_asked_again(
     driver.until(RepartitionStep.DONE)
 
 
-def test_two_workers_with_one_message_do_it_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+def test_a_repartition_claimed_by_another_worker_waits_for_that_claim(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     Repartition.objects.update(claimed_until=sim.now + repartition_reconciler.CLAIM)
     assert driver.on(1) is RepartitionStep.CLOSING
@@ -244,10 +248,10 @@ def test_two_workers_with_one_message_do_it_once(sim: Simulation, node: Node, ke
     ]
 
 
-def test_a_worker_that_was_overtaken_changes_nothing(
+def test_a_worker_with_an_expired_claim_changes_nothing(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     taint = SimulatedPartitioner.taint
 
@@ -265,7 +269,7 @@ def test_a_worker_that_was_overtaken_changes_nothing(
 def test_a_node_that_changes_during_observation_is_not_configured(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.CONFIGURING)
     look = SimulatedPartitioner.observe
@@ -285,7 +289,7 @@ def test_a_node_that_changes_during_observation_is_not_configured(
 def test_a_layout_is_applied_only_after_the_node_has_read_it(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.CONFIGURING)
     with monkeypatch.context() as patched:
@@ -298,7 +302,7 @@ def test_a_layout_is_applied_only_after_the_node_has_read_it(
 
 def test_a_removed_taint_is_set_again(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, offering("1g.10gb"))
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.DRAINING)
     SimulatedNode.objects.update(tainted=False)
@@ -307,7 +311,7 @@ def test_a_removed_taint_is_set_again(sim: Simulation, node: Node, kestrel: Tena
 
 
 def test_a_cluster_without_a_partitioner_is_left_unchanged(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     node.cluster.provisioner = "elsewhere"
     node.cluster.save()
@@ -315,7 +319,7 @@ def test_a_cluster_without_a_partitioner_is_left_unchanged(sim: Simulation, node
 
 
 def test_a_node_without_gpus_is_quarantined(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.CONFIGURING)
     Gpu.objects.all().delete()
@@ -326,7 +330,7 @@ def test_a_node_without_gpus_is_quarantined(sim: Simulation, node: Node, kestrel
 def test_inventory_of_a_node_is_ignored_during_its_repartition(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.REPARTITIONING)
     silent = DiscoveredNode(node.name, gpus=(), problems=())
@@ -337,12 +341,12 @@ def test_inventory_of_a_node_is_ignored_during_its_repartition(
     assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
 
 
-def test_gpus_that_nobody_sees_while_their_node_is_cut_are_not_lost(
+def test_unhealthy_gpus_of_a_repartitioning_node_do_not_end_leases(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
-    """It waits for an empty node, and ends no lease for it."""
+    """A repartition waits for an empty node and ends no lease."""
     lease = sim.create_lease(kestrel, offering("1g.10gb"))
-    wants_threes(kestrel, sim)
+    request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     Repartition.objects.update(step=RepartitionStep.REPARTITIONING)
     Gpu.objects.update(health="unhealthy", health_since=sim.now)

@@ -1,4 +1,4 @@
-"""Layout plans follow demand, and change nothing until they are approved."""
+"""Layout plans: demand, limits and approval."""
 
 from datetime import timedelta
 
@@ -37,84 +37,84 @@ def kestrel(node: Node) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def planned(node: Node, sim: Simulation) -> list[Repartition]:
+def propose_plans(node: Node, sim: Simulation) -> list[Repartition]:
     return repartition_planner.propose_repartitions(node.cluster_id, now=sim.now)
 
 
-def test_nothing_is_planned_for_what_waits_only_a_moment(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_no_plan_is_made_for_a_lease_that_waits_only_briefly(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(60)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
     sim.run(120)
-    (change,) = planned(node, sim)
+    (change,) = propose_plans(node, sim)
     assert change.gain_milli == 499
     assert RepartitionLogEntry.objects.get(change=change).why.startswith("1 GPU repartitioned, to serve 0.")
 
 
-def test_a_plan_that_says_the_same_stays_and_another_one_takes_its_place(
+def test_an_identical_plan_is_kept_and_a_different_one_replaces_it(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     lease = sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     first = propose_repartition(node, sim)
-    assert [change.pk for change in planned(node, sim)] == [first.pk]
+    assert [change.pk for change in propose_plans(node, sim)] == [first.pk]
     sim.release_lease(lease)
     sim.request_lease(kestrel, offering("7g.80gb"))
     sim.run(180)
-    (second,) = planned(node, sim)
+    (second,) = propose_plans(node, sim)
     assert second.pk != first.pk
     first.refresh_from_db()
     assert (first.step, first.why) == (RepartitionStep.CANCELLED, "replaced by another plan")
     for _ in range(2):
-        assert [change.pk for change in planned(node, sim)] == [second.pk]
+        assert [change.pk for change in propose_plans(node, sim)] == [second.pk]
 
 
-def test_a_gpu_with_a_lease_keeps_its_cut(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_gpu_with_a_lease_keeps_its_layout(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
-    (change,) = planned(node, sim)
+    (change,) = propose_plans(node, sim)
     assert change.cuts[gpu.index] == ONES
     assert change.cuts[1 - gpu.index] == THREES
 
 
-def test_a_node_that_would_stand_closed_for_long_is_left_alone(
-    sim: Simulation, node: Node, kestrel: TenantContext
-) -> None:
+def test_a_node_with_a_long_lease_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=20_000)
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
-def test_a_lease_that_is_not_active_yet_has_no_end_to_wait_for(
+def test_a_node_with_a_lease_that_is_not_active_yet_is_not_planned(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     sim.request_lease(kestrel, offering("1g.10gb"), image="slow/image")
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
 @pytest.mark.parametrize("state", [NodeState.CORDONED, NodeState.LOST])
-def test_only_nodes_in_service_are_planned(
+def test_nodes_out_of_service_are_not_planned(
     sim: Simulation, node: Node, kestrel: TenantContext, state: NodeState
 ) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     Node.objects.update(state=state)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
-def test_a_node_with_a_broken_gpu_is_left_alone(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_node_with_an_unhealthy_gpu_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     Gpu.objects.filter(index=0).update(health="unhealthy")
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
-def test_gpus_cut_for_their_leases_and_shared_gpus_are_no_pool(sim: Simulation, node: Node) -> None:
+def test_dynamic_and_shared_gpus_are_in_no_repartition_pool(sim: Simulation, node: Node) -> None:
     assert [pool.model for pool in load_repartition_pools(node.cluster_id, now=sim.now)] == ["H100-80GB"]
     Gpu.objects.filter(index=1).update(fixed_layout=[{"profile": "half", "start": 0, "size": 4, "isolation": "soft"}])
     assert load_repartition_pools(node.cluster_id, now=sim.now) == []
@@ -122,21 +122,23 @@ def test_gpus_cut_for_their_leases_and_shared_gpus_are_no_pool(sim: Simulation, 
     assert load_repartition_pools(node.cluster_id, now=sim.now) == []
 
 
-def test_a_node_that_calls_its_slices_gpus_is_never_cut_again(
+def test_nodes_exposing_slices_as_nvidia_com_gpu_are_never_repartitioned(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
-    (change,) = planned(node, sim)
+    (change,) = propose_plans(node, sim)
     for gpu in Gpu.objects.all():
         gpu.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in gpu.fixed_layout]
         gpu.save()
     with pytest.raises(StaleVersion):
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
-def test_demand_is_what_runs_waits_and_ended_lately(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_demand_includes_running_waiting_and_recently_ended_leases(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
     soft_offering()
     sim.create_lease(kestrel, offering("1g.10gb"))
     sim.release_lease(sim.create_lease(kestrel, offering("1g.10gb")))
@@ -149,7 +151,7 @@ def test_demand_is_what_runs_waits_and_ended_lately(sim: Simulation, node: Node,
     assert pool.demand["1g.10gb"] == 1000
 
 
-def test_a_cluster_that_cuts_its_nodes_itself_begins_at_once(
+def test_an_automatic_repartition_starts_without_approval(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "send", lambda *hint: None)
@@ -163,7 +165,9 @@ def test_a_cluster_that_cuts_its_nodes_itself_begins_at_once(
     assert RepartitionLogEntry.objects.get(step="closing").actor_label == "broker"
 
 
-def test_a_cluster_that_asks_first_only_plans(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_cluster_without_automatic_repartition_only_plans(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     Cluster.objects.update(auto_repartition=False)
@@ -171,7 +175,7 @@ def test_a_cluster_that_asks_first_only_plans(sim: Simulation, node: Node, kestr
     assert Repartition.objects.get().step == RepartitionStep.PLANNED
 
 
-def test_a_request_that_no_layout_will_serve_is_refused_at_once(
+def test_a_request_beyond_current_layouts_is_refused_without_auto_repartition(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     Cluster.objects.update(auto_repartition=False)
@@ -180,7 +184,9 @@ def test_a_request_that_no_layout_will_serve_is_refused_at_once(
 
 
 @pytest.mark.deep
-def test_a_node_that_was_cut_rests_for_a_while(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_repartitioned_node_is_not_planned_again_for_a_while(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     repartition_planner.plan_and_approve(node.cluster_id, now=sim.now)
@@ -188,9 +194,9 @@ def test_a_node_that_was_cut_rests_for_a_while(sim: Simulation, node: Node, kest
     assert Repartition.objects.get().step == RepartitionStep.DONE
     sim.request_lease(kestrel, offering("7g.80gb"))
     sim.run(300)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
     sim.run_with_sweeps(3600)
-    assert len(planned(node, sim)) == 1
+    assert len(propose_plans(node, sim)) == 1
 
 
 def test_only_profiles_that_a_node_supports_are_planned(
@@ -198,44 +204,46 @@ def test_only_profiles_that_a_node_supports_are_planned(
 ) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
-    tells(monkeypatch, {node.pk: {"1g.10gb": 7, "4g.40gb": 1}})
-    assert planned(node, sim) == []
+    report_profiles(monkeypatch, {node.pk: {"1g.10gb": 7, "4g.40gb": 1}})
+    assert propose_plans(node, sim) == []
 
     def silent(*_: object) -> None:
         raise ClusterUnreachable("no route to host")
 
     monkeypatch.setattr(SimulatedPartitioner, "profiles", silent)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
     monkeypatch.undo()
-    assert len(planned(node, sim)) == 1
+    assert len(propose_plans(node, sim)) == 1
 
 
-def tells(monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, int]]) -> None:
+def report_profiles(monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, int]]) -> None:
     monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: found)
 
 
-def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_reported_profiles_is_not_planned(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     mute, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     waiting = sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
-    tells(monkeypatch, {other.pk: {"1g.10gb": 7, "3g.40gb": 2}})
-    (change,) = planned(mute, sim)
+    report_profiles(monkeypatch, {other.pk: {"1g.10gb": 7, "3g.40gb": 2}})
+    (change,) = propose_plans(mute, sim)
     assert change.node == other
     assert reload_lease(waiting).state == "queued"
-    tells(monkeypatch, {})
-    assert planned(mute, sim) == []
+    report_profiles(monkeypatch, {})
+    assert propose_plans(mute, sim) == []
     monkeypatch.undo()
-    assert {each.node for each in planned(mute, sim)} == {mute, other}
+    assert {each.node for each in propose_plans(mute, sim)} == {mute, other}
 
 
-def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planned_layouts_use_only_profiles_that_all_nodes_support(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
-    tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
-    assert planned(one, sim) == []
-    tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7, "3g.40gb": 1}})
-    cuts = [dict(cut.counts) for each in planned(one, sim) for cut in each.cuts.values()]
+    report_profiles(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
+    assert propose_plans(one, sim) == []
+    report_profiles(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7, "3g.40gb": 1}})
+    cuts = [dict(cut.counts) for each in propose_plans(one, sim) for cut in each.cuts.values()]
     assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
@@ -245,28 +253,28 @@ def test_without_queued_leases_no_node_profiles_are_read(
     requests: list[object] = []
     monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: requests.append(1) or {node.pk: None})
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
     assert requests == []
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
-    assert len(planned(node, sim)) == 1
+    assert len(propose_plans(node, sim)) == 1
     assert requests == [1]
 
 
-def test_a_cluster_that_nobody_can_cut_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_cluster_without_a_partitioner_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     Cluster.objects.update(provisioner="elsewhere")
-    assert planned(node, sim) == []
+    assert propose_plans(node, sim) == []
 
 
-def test_every_cluster_with_gpus_of_a_fixed_cut_is_looked_at(sim: Simulation, node: Node) -> None:
+def test_only_clusters_with_fixed_layout_gpus_are_planned(sim: Simulation, node: Node) -> None:
     assert repartition_planner.clusters_to_plan() == [("broker.plan_repartitions", node.cluster_id, "")]
     Gpu.objects.update(layout_policy="dynamic")
     assert repartition_planner.clusters_to_plan() == []
 
 
-def test_uncut_gpus_are_cut_and_left_whole_by_the_same_rules(sim: Simulation) -> None:
+def test_unpartitioned_gpus_are_partitioned_or_kept_whole_by_demand(sim: Simulation) -> None:
     (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.from_names(["whole-gpu"]))
     kestrel = create_tenant("Kestrel")
     whole = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=600)

@@ -1,4 +1,4 @@
-"""Abandoned placements are shown as held, not sold."""
+"""Abandoned placements in reports: held, not sold."""
 
 from datetime import timedelta
 
@@ -29,7 +29,9 @@ def unreliable(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> UnreliableCl
     return two_clusters(monkeypatch)
 
 
-def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_with_an_abandoned_placement_counts_as_one_sold_gpu(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     abandon_placement(sim, unreliable)
     with staff_scope():
         read, whole = fleet_summary.load_summary(), fleet_summary.summarise(fleet_gpus.load_gpus())
@@ -37,7 +39,7 @@ def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, unreliable: Unrel
     assert whole == read
 
 
-def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(
+def test_an_abandoned_placement_is_shown_as_reserved_without_an_end(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = abandon_placement(sim, unreliable)
@@ -55,7 +57,7 @@ def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(
     )
 
 
-def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_is_repartitioning_only_if_its_current_node_is(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = abandon_placement(sim, unreliable)
 
     def blinded(name: str) -> bool:
@@ -75,7 +77,7 @@ def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, unr
     assert [blinded(first), blinded(other_cluster(first))] == [False, True]
 
 
-def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
+def test_the_planner_counts_no_end_and_no_demand_of_an_abandoned_placement(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     for gpu in Gpu.objects.all():

@@ -1,4 +1,4 @@
-"""Operators see frozen, silent, unfollowed and crowded clusters."""
+"""Clusters that need an operator's attention."""
 
 from datetime import timedelta
 
@@ -15,12 +15,12 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.simulation import Simulation, create_gpus, create_tenant
 
 
-def look(sim: Simulation) -> list[AttentionItem]:
+def find_attention_items(sim: Simulation) -> list[AttentionItem]:
     with staff_scope():
         return cluster_attention.find_troubled_clusters(now=sim.now)
 
 
-def real(sim: Simulation) -> Cluster:
+def create_kubernetes_cluster(sim: Simulation) -> Cluster:
     return Cluster.objects.create(
         name="east", region="eu", provisioner="kubernetes", driver="device_plugin", created_at=sim.now
     )
@@ -28,11 +28,11 @@ def real(sim: Simulation) -> Cluster:
 
 def test_a_simulated_cluster_needs_no_attention(sim: Simulation) -> None:
     create_gpus(1)
-    assert look(sim) == []
+    assert find_attention_items(sim) == []
 
 
 def test_an_agent_silent_for_a_minute_needs_attention(sim: Simulation) -> None:
-    cluster = real(sim)
+    cluster = create_kubernetes_cluster(sim)
     later = sim.now + timedelta(seconds=61)
     with staff_scope():
         (need,) = cluster_attention.find_troubled_clusters(now=later)
@@ -52,32 +52,32 @@ def test_an_agent_silent_for_a_minute_needs_attention(sim: Simulation) -> None:
     assert "sends no heartbeats" in need.why
 
 
-def test_a_cluster_that_is_frozen_silent_or_halted_says_so_once(sim: Simulation) -> None:
-    cluster = real(sim)
+def test_a_frozen_unreachable_or_paused_cluster_is_reported_once(sim: Simulation) -> None:
+    cluster = create_kubernetes_cluster(sim)
     for changes, kind in (
         ({"inventory_paused_reason": "It reports only 1 of 9 GPUs"}, AttentionKind.CLUSTER),
         ({"unreachable_since": sim.now, "unreachable_reason": "no route"}, AttentionKind.CLUSTER),
         ({"frozen": "another cluster responds"}, AttentionKind.FROZEN),
     ):
         Cluster.objects.filter(pk=cluster.pk).update(**changes)
-        (need,) = look(sim)
+        (need,) = find_attention_items(sim)
         assert (need.kind, need.urgent) == (kind, True)
 
 
 def test_orphans_are_reported_and_are_urgent_once_they_need_approval(sim: Simulation) -> None:
     Orphan.objects.create(name="l-one-g1", found_at=sim.now)
     Orphan.objects.create(name="l-old-g1", found_at=sim.now, known=True)
-    (need,) = look(sim)
+    (need,) = find_attention_items(sim)
     assert (need.kind, need.subject, need.urgent) == (AttentionKind.ORPHANS, orphan_removal.SIMULATED, False)
     assert need.what == "1 object in the simulated fleet without a lease"
     Orphan.objects.update(held_at=sim.now)
-    (need,) = look(sim)
+    (need,) = find_attention_items(sim)
     assert need.urgent
     assert "2 would be deleted at once" in need.why
 
 
 def test_prometheus_metrics_include_cluster_agents(sim: Simulation) -> None:
-    cluster = real(sim)
+    cluster = create_kubernetes_cluster(sim)
     Cluster.objects.filter(pk=cluster.pk).update(frozen="why", created_at=sim.now - timedelta(days=1))
     Orphan.objects.create(name="l-one-g1", found_at=sim.now, cluster=cluster)
     ClusterWatch.objects.create(
@@ -99,7 +99,7 @@ def test_prometheus_metrics_include_cluster_agents(sim: Simulation) -> None:
     }
 
 
-def test_the_page_of_clusters_says_how_far_behind_an_agent_is(sim: Simulation, operator: Client) -> None:
+def test_the_clusters_page_shows_the_lag_of_an_agent(sim: Simulation, operator: Client) -> None:
     create_gpus(1)
     Cluster.objects.update(provisioner="kubernetes")
     page = reverse("ops-clusters")
@@ -112,7 +112,7 @@ def test_the_page_of_clusters_says_how_far_behind_an_agent_is(sim: Simulation, o
     assert "all watches reported within the last 42 s." in operator.get(page).content.decode()
 
 
-def test_an_operator_agrees_to_what_was_shown_and_to_nothing_later(sim: Simulation, operator: Client) -> None:
+def test_an_operator_approves_only_the_orphans_that_were_shown(sim: Simulation, operator: Client) -> None:
     first = Orphan.objects.create(name="l-one-g1", found_at=sim.now, held_at=sim.now)
     page = reverse("ops-cluster-orphans-delete", args=[orphan_removal.SIMULATED])
     shown = operator.get(page, follow=True)
@@ -125,8 +125,8 @@ def test_an_operator_agrees_to_what_was_shown_and_to_nothing_later(sim: Simulati
     assert (first.deletion_approved_at is not None, later.deletion_approved_at) == (True, None)
 
 
-def test_an_operator_takes_a_changed_cluster_as_it_is(sim: Simulation, operator: Client) -> None:
-    cluster = real(sim)
+def test_an_operator_unfreezes_a_changed_cluster(sim: Simulation, operator: Client) -> None:
+    cluster = create_kubernetes_cluster(sim)
     Cluster.objects.filter(pk=cluster.pk).update(frozen="another cluster responds", uid="old")
     page = reverse("ops-cluster-unfreeze", args=[cluster.pk])
     assert "another cluster responds" in operator.get(page).content.decode()

@@ -23,7 +23,7 @@ def uses(gpu: FleetGpu) -> list[tuple[int, int, UnitUse]]:
     return [(run.start, run.size, run.use) for run in gpu.unit_runs]
 
 
-def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gpu_shows_each_slice_with_its_start_and_tenant(sim: Simulation, kestrel: TenantContext) -> None:
     tern = simulation.create_tenant("Tern")
     first = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     second = sim.create_lease(tern, simulation.offering("1g.10gb", price_class="spot"))
@@ -39,14 +39,14 @@ def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulatio
     assert sum(run.size for run in gpu.unit_runs) == gpu.grid
 
 
-def test_what_is_held_and_not_charged_is_reserved(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_provisioning_lease_is_shown_as_reserved(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("7g.80gb"), LeaseState.PROVISIONING)
     (gpu,) = [gpu for gpu in load() if gpu.slices]
     assert uses(gpu) == [(0, 8, UnitUse.RESERVED)]
     assert [s.since for s in gpu.slices] == [place.held_at for place in simulation.held_allocations(lease)]
 
 
-def test_units_nothing_on_sale_fits_on_are_fragmented(sim: Simulation, kestrel: TenantContext) -> None:
+def test_units_that_no_published_offering_fits_are_fragmented(sim: Simulation, kestrel: TenantContext) -> None:
     Offering.objects.exclude(profile="3g.40gb").update(state=OfferingState.DRAFT)
     one = simulation.offering("1g.10gb")
     Offering.objects.filter(pk=one.pk).update(state=OfferingState.PUBLISHED)
@@ -58,12 +58,12 @@ def test_units_nothing_on_sale_fits_on_are_fragmented(sim: Simulation, kestrel: 
     assert gpu.units(UnitUse.SOLD) == 1
 
 
-def test_gpus_that_nothing_is_offered_on_cannot_be_sold(kestrel: TenantContext) -> None:
+def test_gpus_without_a_published_offering_are_fragmented(kestrel: TenantContext) -> None:
     Offering.objects.update(state=OfferingState.DRAFT)
     assert {use for gpu in load() for _, _, use in uses(gpu)} == {UnitUse.FRAGMENTED}
 
 
-def test_a_fixed_gpu_sells_only_the_slices_it_is_cut_into(kestrel: TenantContext) -> None:
+def test_a_fixed_layout_gpu_shows_units_outside_its_layout_as_fragmented(kestrel: TenantContext) -> None:
     Gpu.objects.filter(index=0).update(
         layout_policy=LayoutPolicy.FIXED, fixed_layout=[{"profile": "3g.40gb", "start": 4, "size": 4}]
     )
@@ -78,7 +78,7 @@ def test_a_fixed_gpu_sells_only_the_slices_it_is_cut_into(kestrel: TenantContext
         (NodeState.LOST, UnitUse.UNHEALTHY),
     ],
 )
-def test_free_units_of_a_node_out_of_service_tell_why(
+def test_free_units_of_a_node_out_of_service_show_its_state(
     sim: Simulation, kestrel: TenantContext, state: NodeState, use: UnitUse
 ) -> None:
     simulation.set_node_state(Node.objects.get(), state, sim)
@@ -86,7 +86,7 @@ def test_free_units_of_a_node_out_of_service_tell_why(
     assert {u for gpu in load() for _, _, u in uses(gpu)} == {use}
 
 
-def test_a_lease_on_an_unhealthy_gpu_is_still_sold_and_the_rest_is_not_for_sale(
+def test_a_lease_on_an_unhealthy_gpu_is_sold_and_its_free_units_are_unhealthy(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
@@ -96,14 +96,14 @@ def test_a_lease_on_an_unhealthy_gpu_is_still_sold_and_the_rest_is_not_for_sale(
     assert (loaded.units(UnitUse.SOLD), loaded.units(UnitUse.UNHEALTHY), loaded.health_reason) == (4, 4, "XID 79")
 
 
-def test_a_lease_that_was_released_leaves_the_gpu_free(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_released_lease_leaves_its_gpu_free(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("7g.80gb"))
     sim.release_lease(lease, EndReason.BY_TENANT)
     sim.run(60)
     assert all(not gpu.slices for gpu in load())
 
 
-def test_one_node_or_one_gpu_can_be_asked_for(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_gpu_list_can_be_limited_to_one_node_or_gpu(sim: Simulation, kestrel: TenantContext) -> None:
     simulation.create_fleet(hardware.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=2))
     node = Node.objects.get(cluster__name="west-2")
     assert [gpu.location for gpu in load(node=node.pk)] == ["west-2 / n01 / GPU 0", "west-2 / n01 / GPU 1"]
@@ -111,7 +111,7 @@ def test_one_node_or_one_gpu_can_be_asked_for(sim: Simulation, kestrel: TenantCo
     assert load(gpu="gpu_nobody") == []
 
 
-def test_the_fleet_adds_up_to_its_gpus(sim: Simulation, kestrel: TenantContext) -> None:
+def test_usage_of_all_gpus_adds_up_to_the_fleet_summary(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("2g.20gb"))
     total = gpus_by_use(load())
     assert sum(total.values()) == 4 * SCALE
@@ -135,5 +135,5 @@ def test_an_empty_fleet_has_zero_gpus_and_zero_sold(db: None) -> None:
     assert (seen.gpus, seen.sold_permille) == (0, 0)
 
 
-def test_every_grid_there_is_divides_the_scale() -> None:
+def test_every_gpu_model_grid_divides_the_scale() -> None:
     assert [spec.name for spec in gpu_catalogue.gpu_model_specs().values() if SCALE % spec.grid] == []

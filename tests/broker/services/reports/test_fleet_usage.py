@@ -1,4 +1,4 @@
-"""Every second of every unit of the fleet has exactly one use."""
+"""Use of every second of every unit of the fleet."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -27,7 +27,7 @@ def usage_of(sim: Simulation, seconds: int) -> FleetUsage:
 
 
 def sold_seconds(*leases: object) -> int:
-    """Count what the ledger says: seconds from active to whatever came next."""
+    """Count the active seconds of leases by their transitions."""
     total = 0
     for lease in leases:
         steps = simulation.transitions_of(lease)
@@ -37,13 +37,13 @@ def sold_seconds(*leases: object) -> int:
     return total
 
 
-def test_an_idle_fleet_is_idle_for_every_second(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_idle_fleet_counts_every_gpu_second_as_free(sim: Simulation, kestrel: TenantContext) -> None:
     sim.run(100)
     seen = usage_of(sim, 100)
     assert seen.by_use[UnitUse.FREE] == seen.total == seen.sum_by_use == 4 * 100 * GPU_SECOND
 
 
-def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, kestrel: TenantContext) -> None:
+def test_sold_seconds_equal_the_active_seconds_of_leases(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
@@ -54,7 +54,7 @@ def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, k
     assert seen.sum_by_use == seen.total
 
 
-def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_running_spot_lease_counts_as_spot_until_now(sim: Simulation, kestrel: TenantContext) -> None:
     begun = sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot")).active_at
     sim.run(300)
     seen = usage_of(sim, 10_000)
@@ -62,7 +62,7 @@ def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simu
     assert seen.by_use[UnitUse.SOLD] == 0
 
 
-def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_slot_still_held_after_its_lease_ended_counts_once(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
@@ -72,7 +72,7 @@ def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, k
     assert seen.sum_by_use == seen.total
 
 
-def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: TenantContext) -> None:
+def test_only_usage_inside_the_window_counts(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(1000)
     assert usage_of(sim, 60).by_use[UnitUse.SOLD] == 60 * GPU_SECOND
@@ -81,7 +81,7 @@ def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: Tenant
     assert usage_of(sim, 60).by_use[UnitUse.SOLD] == 0
 
 
-def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_that_never_became_active_counts_as_reserved(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     sim.run(1)
     sim.release_lease(lease)
@@ -130,9 +130,7 @@ def test_a_lease_on_a_node_out_of_service_is_sold_while_it_is_charged(sim: Simul
     assert (seen.by_use[UnitUse.SOLD], seen.by_use[UnitUse.MAINTENANCE]) == (100 * GPU_SECOND, 300 * GPU_SECOND)
 
 
-def test_an_outage_that_lasts_since_before_the_window_counts_from_its_border(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_an_outage_from_before_the_window_counts_from_the_window_start(sim: Simulation, kestrel: TenantContext) -> None:
     simulation.set_node_state(Node.objects.get(), NodeState.CORDONED, sim)
     sim.run(1000)
     assert usage_of(sim, 40).by_use[UnitUse.MAINTENANCE] == 4 * 40 * GPU_SECOND
@@ -147,17 +145,17 @@ def test_a_cluster_counts_from_when_it_was_added(sim: Simulation, kestrel: Tenan
     assert usage_of(sim, 500).total == (4 * 60 + 2 * 10) * GPU_SECOND
 
 
-def test_a_window_of_no_length_explains_nothing(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_empty_window_has_no_usage(sim: Simulation, kestrel: TenantContext) -> None:
     seen = usage_of(sim, 0)
     assert (seen.total, seen.sum_by_use) == (0, 0)
 
 
-def test_the_day_of_operators_begins_at_midnight_utc() -> None:
+def test_the_operators_day_begins_at_midnight_utc() -> None:
     assert fleet_usage.start_of_day(simulation.NOW).isoformat() == "2026-11-21T00:00:00+00:00"
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.integers(0, 600))
-def test_spans_tile_the_window_whatever_happened(gaps: list[int], start: int) -> None:
+def test_state_spans_cover_the_window_without_gaps(gaps: list[int], start: int) -> None:
     end = start + 300
     at, changes = start, []
     for number, gap in enumerate(gaps):

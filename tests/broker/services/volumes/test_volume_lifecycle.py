@@ -56,7 +56,7 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def again(volume: Volume) -> Volume:
+def reload_volume(volume: Volume) -> Volume:
     with tenant_scope(volume.tenant_id):
         return Volume.objects.select_related("cluster", "project").get(pk=volume.pk)
 
@@ -66,12 +66,12 @@ def delete(sim: Simulation, owner: TenantContext, volume: Volume) -> Volume:
         return volume_lifecycle.delete_volume(volume, actor=owner.actor, now=sim.now)
 
 
-def no_contradiction(sim: Simulation) -> None:
+def assert_invariants_hold(sim: Simulation) -> None:
     with staff_scope():
         assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_its_room_is_taken_when_it_is_asked_for_and_the_first_brings_a_ceiling(
+def test_a_new_volume_uses_storage_quota_and_the_first_sets_the_default_limit(
     sim: Simulation, kestrel: TenantContext, settings: LazySettings
 ) -> None:
     settings.DEFAULT_TENANT_STORAGE_GIB = 50
@@ -86,10 +86,10 @@ def test_its_room_is_taken_when_it_is_asked_for_and_the_first_brings_a_ceiling(
     with tenant_scope(kestrel.tenant.pk):
         rows = AuditEvent.objects.filter(action="volume.create").order_by("id")
         assert [event.subject_label for event in rows] == ["data", "more"]
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_ceiling_that_is_made_later_counts_what_is_there(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_later_storage_quota_counts_existing_volumes(sim: Simulation, kestrel: TenantContext) -> None:
     team, other = kestrel.create_project("team"), kestrel.create_project("other")
     kept = sim.create_volume(kestrel, "a", size_gib=30, project=team)
     gone = sim.create_volume(kestrel, "b", size_gib=20, project=team)
@@ -99,7 +99,7 @@ def test_a_ceiling_that_is_made_later_counts_what_is_there(sim: Simulation, kest
     with tenant_scope(kestrel.tenant.pk):
         made = quotas.set_limit(project=team, kind=STORAGE, limit=40, actor=OPERATOR, now=sim.now)
     assert made.used == 30
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
     delete(sim, kestrel, kept)
     sim.run(1)
     assert (kestrel.quota_used(STORAGE, team), kestrel.quota_used(STORAGE)) == (0, 5)
@@ -112,19 +112,19 @@ def test_a_volume_size_out_of_range_is_refused(sim: Simulation, kestrel: TenantC
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\x00b", "a\u2028b", "a\u202eb", "x" * 121])
-def test_a_name_is_text_of_one_line(sim: Simulation, kestrel: TenantContext, name: str) -> None:
+def test_an_invalid_volume_name_is_refused(sim: Simulation, kestrel: TenantContext, name: str) -> None:
     with pytest.raises(InvalidValue, match="1 to 120 characters"):
         sim.create_volume(kestrel, name)
 
 
-def test_a_name_is_given_once_in_a_project_and_again_after_its_end(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_name_is_unique_in_a_project_until_its_deletion(sim: Simulation, kestrel: TenantContext) -> None:
     first = sim.create_volume(kestrel, "data")
     sim.create_volume(kestrel, "data", project=kestrel.create_project("team"))
     with pytest.raises(VolumeNameTaken):
         sim.create_volume(kestrel, "data")
     delete(sim, kestrel, first)
     sim.run(1)
-    assert again(first).state == V.DELETED
+    assert reload_volume(first).state == V.DELETED
     sim.create_volume(kestrel, "data")
 
 
@@ -133,7 +133,7 @@ def test_a_volume_outlives_its_lease_and_is_used_by_the_next(sim: Simulation, ke
     lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
     made = SimulatedVolume.objects.get(name=volume.pk)
     assert made.last_used_by.endswith(f"-g{reload_lease(lease).generation}")
-    there = again(volume)
+    there = reload_volume(volume)
     assert there.cluster
     assert (there.cluster.name, there.used_at is not None) == ("north-1", True)
     sim.release_lease(lease)
@@ -144,7 +144,7 @@ def test_a_volume_outlives_its_lease_and_is_used_by_the_next(sim: Simulation, ke
     assert (kept.made_at, kept.last_used_by != made.last_used_by) == (made.made_at, True)
 
 
-def test_one_lease_at_a_time_has_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_is_used_by_one_lease_at_a_time(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     lease = sim.request_lease(kestrel, offering(), volume=volume.pk)
     with pytest.raises(VolumeInUse, match=f"home is attached to {lease.name}, which is queued"):
@@ -160,7 +160,7 @@ def test_one_lease_at_a_time_has_it(sim: Simulation, kestrel: TenantContext) -> 
         assert list(volume_mounts.available_volumes(kestrel.project)) == [volume]
 
 
-def test_what_does_not_fit_to_a_volume_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_that_cannot_use_a_volume_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     other_tenant = create_tenant("Merlin")
     for owner, project in ((other_tenant, other_tenant.project), (kestrel, kestrel.create_project("team"))):
@@ -189,7 +189,7 @@ def test_a_used_volume_binds_leases_to_its_cluster(sim: Simulation) -> None:
         away = Cluster.objects.get(name="north-2")
         Volume.objects.filter(pk=volume.pk).update(cluster=away, used_at=sim.now)
     sim.release_lease(sim.create_lease(kestrel, here, volume=volume.pk))
-    assert again(volume).cluster == away
+    assert reload_volume(volume).cluster == away
     sim.run(10)
     blocker = sim.create_lease(kestrel, here)
     other = sim.create_lease(kestrel, here)
@@ -204,7 +204,7 @@ def test_a_used_volume_binds_leases_to_its_cluster(sim: Simulation) -> None:
             project=kestrel.project, actor=kestrel.actor, now=sim.now,
         )  # fmt: skip
         lease_placement.predict_placement(quote)
-        assert quote.state == S.PROVISIONING  # what lies nowhere yet may go anywhere
+        assert quote.state == S.PROVISIONING  # a volume without a cluster may be created anywhere
     sim.release_lease(other)
     sim.run(10)
     assert reload_lease(lease).state == S.ACTIVE
@@ -222,7 +222,7 @@ def test_a_lease_bound_to_a_full_cluster_blocks_no_other(sim: Simulation) -> Non
     with tenant_scope(kestrel.tenant.pk):
         Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-2"), used_at=sim.now)
     both = [sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000) for _ in range(2)]
-    in_first = next(lease for lease in both if again_in(lease) == "north-1")
+    in_first = next(lease for lease in both if cluster_of(lease) == "north-1")
     waits = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     younger = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run(3700)
@@ -231,13 +231,13 @@ def test_a_lease_bound_to_a_full_cluster_blocks_no_other(sim: Simulation) -> Non
     assert (reload_lease(waits).state, reload_lease(younger).state) == (S.QUEUED, S.ACTIVE)
 
 
-def again_in(lease: Lease) -> str:
+def cluster_of(lease: Lease) -> str:
     with tenant_scope(lease.tenant_id):
         return lease.allocations.select_related("gpu__node__cluster").get(released_at=None).gpu.node.cluster.name
 
 
 class UnreliableProvisioner(SimulatedProvisioner):
-    """A provisioner whose clusters may not take an order, or not speak about volumes."""
+    """A provisioner whose clusters may reject leases or not respond about volumes."""
 
     def __init__(self) -> None:
         self.full, self.silent, self.calls = set[str](), set[str](), list[str]()
@@ -272,15 +272,15 @@ def test_an_empty_volume_follows_its_lease_and_its_old_copy_is_deleted(
     unreliable.full.add(first.pk)
     volume = sim.create_volume(kestrel)
     lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
-    there = again(volume)
+    there = reload_volume(volume)
     assert there.cluster
     assert (there.cluster.name, there.remaining_clusters) == ("north-2", [first.pk])
-    assert again_in(lease) == "north-2"
+    assert cluster_of(lease) == "north-2"
     sim.release_lease(lease)
     sim.run(10)
     delete(sim, kestrel, volume)
     sim.run(5)
-    assert (again(volume).state, set(unreliable.calls)) == (V.DELETED, {"north-1", "north-2"})
+    assert (reload_volume(volume).state, set(unreliable.calls)) == (V.DELETED, {"north-1", "north-2"})
 
 
 def test_a_used_volume_never_changes_its_cluster(sim: Simulation, unreliable: UnreliableProvisioner) -> None:
@@ -289,17 +289,17 @@ def test_a_used_volume_never_changes_its_cluster(sim: Simulation, unreliable: Un
     volume = sim.create_volume(kestrel)
     sim.release_lease(sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk))
     sim.run(10)
-    there = again(volume).cluster
+    there = reload_volume(volume).cluster
     assert there
     unreliable.full.add(there.pk)
     lease = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     sim.run(10)
-    assert again(volume).cluster == there
+    assert reload_volume(volume).cluster == there
     assert (reload_lease(lease).state, held_allocations(lease)) == (S.QUEUED, [])
     assert "retried in two minutes" in reload_lease(lease).pending_reason
 
 
-def test_it_is_deleted_only_when_no_cluster_has_it(
+def test_a_volume_is_deleted_only_when_every_cluster_confirms_it(
     sim: Simulation, kestrel: TenantContext, unreliable: UnreliableProvisioner
 ) -> None:
     volume = sim.create_volume(kestrel, size_gib=30)
@@ -312,11 +312,11 @@ def test_it_is_deleted_only_when_no_cluster_has_it(
     going = delete(sim, kestrel, volume)
     assert (going.state, delete(sim, kestrel, going).state, going.version) == (V.DELETING, V.DELETING, 2)
     sim.run_with_sweeps(60)
-    assert (again(volume).state, kestrel.quota_used(STORAGE)) == (V.DELETING, 30)
+    assert (reload_volume(volume).state, kestrel.quota_used(STORAGE)) == (V.DELETING, 30)
     assert 4 <= len(unreliable.calls) <= 8  # every ten seconds
     unreliable.silent.clear()
     sim.run_with_sweeps(20)
-    gone = again(volume)
+    gone = reload_volume(volume)
     assert (gone.state, gone.deleted_at is not None, gone.due_at, kestrel.quota_used(STORAGE)) == (
         V.DELETED,
         True,
@@ -324,7 +324,7 @@ def test_it_is_deleted_only_when_no_cluster_has_it(
         0,
     )
     assert not SimulatedVolume.objects.exists()
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
 def test_a_volume_in_a_frozen_cluster_is_not_deleted(sim: Simulation, kestrel: TenantContext) -> None:
@@ -334,13 +334,13 @@ def test_a_volume_in_a_frozen_cluster_is_not_deleted(sim: Simulation, kestrel: T
     Cluster.objects.update(frozen="another cluster responds at this address")
     delete(sim, kestrel, volume)
     sim.run_with_sweeps(30)
-    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETING, 1)
+    assert (reload_volume(volume).state, SimulatedVolume.objects.count()) == (V.DELETING, 1)
     Cluster.objects.update(frozen="")
     sim.run_with_sweeps(20)
-    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETED, 0)
+    assert (reload_volume(volume).state, SimulatedVolume.objects.count()) == (V.DELETED, 0)
 
 
-def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_deleted_again(
+def test_a_deleted_volume_restored_with_its_cluster_is_deleted_again(
     sim: Simulation, unreliable: UnreliableProvisioner
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
@@ -360,34 +360,34 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     cluster_freeze.unfreeze_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(20)
     assert set(unreliable.calls) == {"north-1", "north-2"}
-    assert again(volume).due_at is not None
+    assert reload_volume(volume).due_at is not None
     unreliable.silent.clear()
     sim.run_with_sweeps(20)
-    again_gone = again(volume)
+    again_gone = reload_volume(volume)
     assert (again_gone.state, again_gone.due_at, kestrel.quota_used(STORAGE)) == (V.DELETED, None, 10)
     assert list(SimulatedVolume.objects.values_list("name", flat=True)) == [kept.pk]
     unreliable.calls.clear()
     sim.run_with_sweeps(20)
     assert unreliable.calls == []
-    no_contradiction(sim)
+    assert_invariants_hold(sim)
 
 
-def test_a_message_that_comes_late_or_twice_gives_nothing_back_twice(
+def test_a_repeated_deletion_returns_quota_once(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     volume = sim.create_volume(kestrel, size_gib=30)
-    volume_lifecycle.reconcile_volume(volume.pk, volume.tenant_id, now=sim.now)  # nobody deletes it
-    assert again(volume).state == V.READY
+    volume_lifecycle.reconcile_volume(volume.pk, volume.tenant_id, now=sim.now)  # it is not being deleted
+    assert reload_volume(volume).state == V.READY
     sim.create_volume(kestrel, "other", size_gib=7)
     delete(sim, kestrel, volume)
-    stale = again(volume)
+    stale = reload_volume(volume)
     sim.run(1)
     with tenant_scope(kestrel.tenant.pk):
         volume_lifecycle._finish_deletion(stale, sim.now)
     assert kestrel.quota_used(STORAGE) == 7
 
 
-def test_a_simulated_cluster_takes_its_time_and_knows_what_it_never_had(sim: Simulation) -> None:
+def test_a_simulated_volume_is_deleted_after_a_delay_and_an_unknown_one_at_once(sim: Simulation) -> None:
     provisioner, kept = SimulatedProvisioner(), VolumeRef("vol_1", 5)
     assert provisioner.remove_volume(kept, now=NOW).seen is ObservedState.GONE
     SimulatedVolume.objects.create(name="vol_1", size_gib=5, made_at=NOW)
@@ -399,7 +399,7 @@ def test_a_simulated_cluster_takes_its_time_and_knows_what_it_never_had(sim: Sim
     assert provisioner.remove_volume(kept, now=again_at).seen is ObservedState.GONE
 
 
-def at_once(count: int, act: Callable[[int], object]) -> list[str]:
+def run_concurrently(count: int, act: Callable[[int], object]) -> list[str]:
     """Run the same in many threads; return each outcome."""
     barrier, found = Barrier(count), list[str]()
 
@@ -420,7 +420,7 @@ def at_once(count: int, act: Callable[[int], object]) -> list[str]:
     return sorted(found)
 
 
-def test_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
+def test_only_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(8)
         kestrel = create_tenant("Kestrel")
@@ -431,15 +431,15 @@ def test_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabas
                 wanted = LeaseRequest(what.pk, f"race-{number}", 3600, volume=volume.pk)
                 return request_lease(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW)
 
-        assert at_once(10, ask) == ["Lease"] + ["volume-in-use"] * 9
+        assert run_concurrently(10, ask) == ["Lease"] + ["volume-in-use"] * 9
 
 
-def test_of_twelve_first_volumes_at_once_as_many_are_made_as_there_is_room_for(
+def test_concurrent_volume_requests_never_exceed_the_storage_quota(
     own_database: OwnDatabase, settings: LazySettings
 ) -> None:
     settings.DEFAULT_TENANT_STORAGE_GIB = 50
     with simulate() as sim:
         kestrel = create_tenant("Kestrel")
-        found = at_once(12, lambda number: sim.create_volume(kestrel, f"volume-{number}", size_gib=10))
+        found = run_concurrently(12, lambda number: sim.create_volume(kestrel, f"volume-{number}", size_gib=10))
         assert found == ["Volume"] * 5 + ["quota-exceeded"] * 7
         assert kestrel.quota_used(STORAGE) == 50

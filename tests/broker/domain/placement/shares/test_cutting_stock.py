@@ -12,19 +12,21 @@ from broker.domain.placement.shares.node_capacity import WHOLE_MILLI
     ("popular", "prices"),
     [
         ({500: 2, 250: 4}, {500: 1 / 2, 250: 1 / 4}),
-        ({810: 10, 470: 10}, {810: 1, 470: 1 / 2}),  # what 810 leaves fits nobody
+        ({810: 10, 470: 10}, {810: 1, 470: 1 / 2}),  # the remainder of 810 fits no request
         ({810: 1, 160: 5}, {810: 5 / 6, 160: 1 / 6}),  # one in five of 160 goes beside it, six share a GPU
-        ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than is asked for
+        ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than requested
         ({}, {}),
     ],
 )
-def test_a_share_is_priced_at_the_gpus_that_one_more_takes(popular: dict[int, float], prices: dict[int, float]) -> None:
+def test_the_price_of_a_share_is_the_gpu_fraction_that_one_more_uses(
+    popular: dict[int, float], prices: dict[int, float]
+) -> None:
     assert share_prices(popular) == pytest.approx(prices)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.integers(1, 19).map(lambda n: 50 * n), st.integers(1, 50), min_size=1, max_size=5))
-def test_no_gpu_is_worth_more_than_a_gpu_and_demand_no_less_than_its_volume(
+def test_share_prices_never_exceed_one_gpu_and_cover_the_demand_volume(
     popular: dict[int, float],
 ) -> None:
     prices = share_prices(popular)

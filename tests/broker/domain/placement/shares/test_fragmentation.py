@@ -27,7 +27,7 @@ def room(cpu: int, left: list[int]) -> NodeCapacity:
     st.integers(0, 12),
     st.lists(st.sampled_from([0, 100, 190, 470, 530, 999, WHOLE_MILLI]), max_size=5),
 )
-def test_what_is_lost_is_counted_gpu_by_gpu_and_request_by_request(
+def test_fragmentation_is_the_unusable_capacity_per_gpu_and_request(
     popular: dict[ShareRequest, int], cpu: int, left: list[int]
 ) -> None:
     node, expected = room(cpu, left), 0.0

@@ -32,7 +32,7 @@ def test_taken_capacity_is_returned_completely() -> None:
     assert free(node) == before
 
 
-def test_a_part_fits_beside_another_and_a_whole_gpu_does_not() -> None:
+def test_a_half_gpu_fits_beside_another_half_but_a_whole_gpu_does_not() -> None:
     node = room(gpus=1)
     node.take(HALF, (0,))
     assert node.fits(HALF)
@@ -41,11 +41,11 @@ def test_a_part_fits_beside_another_and_a_whole_gpu_does_not() -> None:
 
 
 @pytest.mark.parametrize("short", [{"cpu": 3999}, {"memory": 7999}, {"gpus": 0}])
-def test_nothing_fits_without_processors_or_memory_or_gpus(short: dict[str, int]) -> None:
+def test_a_request_does_not_fit_without_enough_cpu_memory_or_gpus(short: dict[str, int]) -> None:
     assert not room(**short).fits(HALF)
 
 
-def test_a_gang_wants_gpus_that_nobody_uses() -> None:
+def test_a_gang_needs_unused_gpus() -> None:
     node = room(gpus=3)
     node.take(HALF, (1,))
     assert node.fits(PAIR)
@@ -68,7 +68,7 @@ def test_a_share_that_does_not_fit_is_refused_and_takes_nothing(gpus: tuple[int,
     assert free(node) == before
 
 
-def test_what_is_not_held_is_not_given_back() -> None:
+def test_returning_a_share_that_is_not_held_is_refused() -> None:
     node = room()
     with pytest.raises(ValueError, match="is not held on GPUs"):
         node.give(HALF, (0,))

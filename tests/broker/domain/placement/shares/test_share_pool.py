@@ -1,4 +1,4 @@
-"""Shared GPUs with ids, units and layouts: bookkeeping and choice."""
+"""Shared GPUs with ids, units and layouts: changes and choice."""
 
 import pytest
 from hypothesis import given, settings
@@ -32,12 +32,12 @@ def chosen(profile: Profile, *gpus: GpuView) -> str | None:
     return seat.gpu if seat else None
 
 
-def cut_into(*profiles: tuple[Profile, int]) -> Geometry:
+def layout_of(*profiles: tuple[Profile, int]) -> Geometry:
     return Geometry(frozenset(PlacedSlice(profile.placed_at(start), profile) for profile, start in profiles))
 
 
-QUARTERS = cut_into(*((QUARTER, start) for start in (0, 2, 4, 6)))
-SLICES = cut_into(*((ONE, start) for start in range(7)))
+QUARTERS = layout_of(*((QUARTER, start) for start in (0, 2, 4, 6)))
+SLICES = layout_of(*((ONE, start) for start in range(7)))
 
 
 def test_a_share_fills_the_free_units_that_it_matches_exactly() -> None:
@@ -46,24 +46,24 @@ def test_a_share_fills_the_free_units_that_it_matches_exactly() -> None:
     assert chosen(HALF, gpu("empty"), gpu("one", (QUARTER, 0)), gpu("half", (HALF, 4))) == "half"
 
 
-def test_an_empty_gpu_is_opened_last_however_nodes_are_called() -> None:
+def test_an_empty_gpu_is_used_last_regardless_of_node_names() -> None:
     for name in "abcdefgh":
         assert chosen(QUARTER, gpu("empty", node=name), gpu("old", (QUARTER, 0), node="z")) == "old"
 
 
-def test_a_half_needs_a_half_and_two_scattered_quarters_are_none() -> None:
+def test_two_separate_free_quarters_do_not_fit_a_half() -> None:
     scattered = gpu("scattered", (QUARTER, 0), (QUARTER, 4))
     assert chosen(HALF, scattered) is None
     assert chosen(QUARTER, scattered, gpu("whole half", (HALF, 0))) == "scattered"
 
 
-def test_the_units_of_a_share_leave_the_other_half_whole() -> None:
+def test_a_quarter_is_placed_so_that_the_other_half_stays_free() -> None:
     its = pool(gpu("a", (QUARTER, 0)))
     assert its.choose(QUARTER) == Slot("a", Placement(2, 2))
     assert its.choose(HALF) == Slot("a", Placement(4, 4))
 
 
-def test_a_gpu_that_is_cut_into_shares_is_opened_before_one_that_could_be_sold_whole() -> None:
+def test_a_gpu_with_a_share_layout_is_used_before_an_unpartitioned_one() -> None:
     for name in "abcdefgh":
         uncut, cut = gpu("uncut", node=name), gpu("cut", node=name, layout=QUARTERS)
         assert chosen(QUARTER, uncut, cut) == "cut"
@@ -77,18 +77,18 @@ def test_gpus_that_serve_another_isolation_take_no_share() -> None:
     assert pool(*others).how_many_fit(QUARTER) == 0
 
 
-def test_old_nodes_are_filled_in_one_order_that_never_changes() -> None:
+def test_nodes_are_filled_in_a_fixed_order() -> None:
     nodes = [gpu(f"gpu-{n}", node=f"node-{n}") for n in range(8)]
     assert len({chosen(QUARTER, *nodes[n:], *nodes[:n]) for n in range(8)}) == 1
 
 
-def test_what_is_not_sold_in_these_shares_is_refused() -> None:
+def test_profiles_other_than_the_shares_of_the_pool_are_refused() -> None:
     for profile in (ONE, H100.whole, *share_profiles(grid=H100.grid, isolation=Isolation.NONE)):
         with pytest.raises(ValueError, match="H100-80GB shared as soft is not sold as"):
             pool(gpu("a")).choose(profile)
 
 
-def test_a_gpu_is_in_the_pool_once_and_leaves_it_as_it_is() -> None:
+def test_a_gpu_is_in_the_pool_only_once_and_is_removed_with_its_state() -> None:
     its = pool(gpu("a"), gpu("b"))
     with pytest.raises(ValueError, match="already in the pool"):
         its.add(gpu("a"))
@@ -108,7 +108,7 @@ def test_a_per_node_rule_makes_no_bid_for_a_node_capacity() -> None:
 GPUS = [
     *(gpu(f"u{n}", node=f"node-{n % 3}") for n in range(4)),
     gpu("c0", node="node-0", layout=QUARTERS),
-    gpu("c1", node="node-3", layout=cut_into((HALF, 0), (QUARTER, 4))),
+    gpu("c1", node="node-3", layout=layout_of((HALF, 0), (QUARTER, 4))),
 ]
 
 
@@ -117,22 +117,22 @@ GPUS = [
 def test_a_share_pool_agrees_with_a_pool_index_after_any_changes(
     steps: list[tuple[int, Profile, int]],
 ) -> None:
-    its, books = pool(*GPUS), PoolIndex(H100, GPUS)
+    its, pool_index = pool(*GPUS), PoolIndex(H100, GPUS)
     held: list[tuple[Slot, Profile]] = []
     for step, profile, pick in steps:
         if step == 0 and held:
             seat, gone = held.pop(pick % len(held))
             its.release(seat, gone)
-            books.release(seat, gone)
+            pool_index.release(seat, gone)
         elif step == 1:
             its.add(its.remove(GPUS[pick % len(GPUS)].gpu))
         now = [its.gpu_view(each.gpu) for each in GPUS]
-        assert now == [books.gpu_view(each.gpu) for each in GPUS]
+        assert now == [pool_index.gpu_view(each.gpu) for each in GPUS]
         chosen = its.choose(profile)
         assert chosen == pool(*reversed(now)).choose(profile)
-        assert (chosen is None) == (books.choose(profile) is None)
-        assert its.how_many_fit(profile) == books.how_many_fit(profile)
+        assert (chosen is None) == (pool_index.choose(profile) is None)
+        assert its.how_many_fit(profile) == pool_index.how_many_fit(profile)
         if chosen and step > 1:
             its.hold(chosen, profile)
-            books.hold(chosen, profile)
+            pool_index.hold(chosen, profile)
             held.append((chosen, profile))

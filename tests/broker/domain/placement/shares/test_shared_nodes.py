@@ -38,7 +38,7 @@ def fleet(count: int = 6, weights: StrandingWeights | None = None) -> SharedNode
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, len(KINDS) - 1), st.integers(0, 99)), max_size=60))
-def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[tuple[int, int, int]]) -> None:
+def test_every_request_is_placed_at_the_cheapest_bid_of_all_nodes(steps: list[tuple[int, int, int]]) -> None:
     nodes, rule = fleet(), LeastStranded(POPULAR)
     held: list[tuple[int, HeldShare]] = []
     for leaves, kind, pick in steps:
@@ -63,7 +63,7 @@ def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[t
 def cost_as_defined(
     room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...], weights: StrandingWeights
 ) -> float:
-    """What a way of holding a request costs, by taking it and looking."""
+    """Return the cost of a placement, by applying it."""
     fragments = FragmentationMeasure(POPULAR)
     takes = sum(r.total_share * n for r, n in POPULAR.items())
     a_cpu = takes / sum(r.cpu * n for r, n in POPULAR.items())
@@ -91,7 +91,7 @@ def cost_as_defined(
     st.integers(0, 30),
     st.sampled_from(KINDS),
 )
-def test_a_bid_is_the_least_that_any_gpu_of_the_node_costs(left: list[int], cpu: int, request: ShareRequest) -> None:
+def test_a_bid_is_the_cost_of_the_cheapest_gpu_of_its_node(left: list[int], cpu: int, request: ShareRequest) -> None:
     weights = StrandingWeights()
     room = NodeCapacity(cpu=cpu, memory=64, gpus=len(left), rank=0.25)
     for gpu, rest in enumerate(left):
@@ -149,7 +149,7 @@ def test_processors_are_kept_for_gpus_that_still_need_them() -> None:
     assert nodes.place(5) == HeldShare(1, ())
 
 
-def test_equal_nodes_are_filled_in_one_order_and_all_makes_evenly() -> None:
+def test_equal_nodes_are_filled_in_order_and_node_classes_evenly() -> None:
     ranks = fill_order_by_class(dict(enumerate(["a", "b", "a", "a", "a", "b"])))
     assert ranks == {0: 0.125, 2: 0.375, 3: 0.625, 4: 0.875, 1: 0.25, 5: 0.75}
     nodes = SharedNodes(
@@ -166,7 +166,7 @@ def test_demand_without_processors_strands_no_gpu() -> None:
     assert bid == ShareBid(0.0, (0,))
 
 
-def test_a_share_goes_to_the_gpu_that_it_fills() -> None:
+def test_a_share_is_placed_on_the_gpu_that_it_fills() -> None:
     room = NodeCapacity(cpu=20, memory=64, gpus=3)
     room.take(ShareRequest(0, 0, 1, 530), (1,))
     room.take(ShareRequest(0, 0, 1, 1), (2,))

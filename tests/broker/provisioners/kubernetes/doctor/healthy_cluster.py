@@ -1,4 +1,4 @@
-"""A healthy cluster as an examination sees it."""
+"""Snapshot of a healthy cluster."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ GROUPS = frozenset(
 )
 
 
-def thing(name: str, /, namespace: str = "", labels: dict[str, str] | None = None, **rest: Any) -> dict[str, Any]:
+def manifest(name: str, /, namespace: str = "", labels: dict[str, str] | None = None, **rest: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": namespace, "labels": labels or {}}, **rest}
 
 
@@ -62,24 +62,24 @@ def exporter(*, ready: int = 1, **env: str) -> dict[str, Any]:
         **env,
     }
     box = {"env": [{"name": name, "value": value} for name, value in values.items()]}
-    return thing(
+    return manifest(
         "nvidia-dcgm-exporter",
         spec={"template": {"spec": {"containers": [box]}}},
         status={"desiredNumberScheduled": 1, "numberReady": ready},
     )
 
 
-METRICS = thing(
+METRICS = manifest(
     "metrics",
     data={"list.csv": "# name, kind\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\nDCGM_EXP_XID_ERRORS_COUNT, gauge, x\n"},
 )
-LAYOUTS = thing(
+LAYOUTS = manifest(
     "gpu-1-mig-config",
     "gpu-operator",
     labels={"nvidia.com/node-name": "gpu-1"},
     data={"config.yaml": "version: v1"},
 )
-POLICY = thing(
+POLICY = manifest(
     "cluster-policy",
     spec={
         "devicePlugin": {"config": {"name": "plugin"}},
@@ -99,7 +99,7 @@ WELL = ClusterSnapshot(
     known_uid="4f0c7d9a-0000",
     groups=GROUPS,
     rights={right: right not in rbac.FORBIDDEN_RIGHTS for right in _rights_to_check()},
-    namespaces=[thing("gt-1", labels={"app.kubernetes.io/managed-by": "gpubroker"}, status={"phase": "Active"})],
+    namespaces=[manifest("gt-1", labels={"app.kubernetes.io/managed-by": "gpubroker"}, status={"phase": "Active"})],
     nodes=NODES,
     heartbeats={"gpu-1": NOW - timedelta(seconds=3)},
     inventory=PLUGIN.inventory(NODES, []),
@@ -114,14 +114,14 @@ WELL = ClusterSnapshot(
     device_classes=[],
     cluster_policies=[POLICY],
     gpu_clusters=[],
-    daemon_sets=[thing("cilium"), exporter()],
+    daemon_sets=[manifest("cilium"), exporter()],
     config_maps=[LAYOUTS, METRICS],
     storage_classes=[
         {"metadata": {"name": "fast", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}
     ],
-    ingress_classes=[thing("nginx")],
+    ingress_classes=[manifest("nginx")],
     webhooks=[],
-    quotas=[thing("gpub-hard", "gt-1", status={"hard": {"pods": "9"}})],
+    quotas=[manifest("gpub-hard", "gt-1", status={"hard": {"pods": "9"}})],
     pod_security=True,
     policies_refuse=True,
     ours={"l-1-g1": None},

@@ -1,4 +1,4 @@
-"""Every cluster check reports what is broken."""
+"""Outcomes of the cluster checks."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,9 +27,9 @@ from tests.broker.provisioners.kubernetes.doctor.healthy_cluster import (
     POLICY,
     WELL,
     exporter,
+    manifest,
     node,
     tainted,
-    thing,
     with_nodes,
 )
 from tests.controlplane.devices import published
@@ -40,25 +40,30 @@ SHARED = GpuNode(replicas=4, sharing="time-slicing")
 CUT = GpuNode(cut=1, mig={"1g.10gb": 7})
 SINGLE = GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
 MIG = [msgspec.convert(each, ResourceSlice) for each in published("gpu-1")]
-OURS = thing("mig-1g.10gb.gpubroker.dev")
+OURS = manifest("mig-1g.10gb.gpubroker.dev")
 PUBLISHED = msgspec.convert(
     {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-1"}}, ResourceSlice
 )
-DRA = thing("gpu.nvidia.com", spec={"extendedResourceName": "nvidia.com/gpu"})
+DRA = manifest("gpu.nvidia.com", spec={"extendedResourceName": "nvidia.com/gpu"})
 
 
 def changed(**changes: Any) -> ClusterSnapshot:
     return replace(WELL, **changes)
 
 
-def let_in(namespace: str, **changes: Any) -> ClusterSnapshot:
-    """Return the cluster with people coming in from a namespace in which something runs."""
-    values = {"allowed_namespaces": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
+def with_allowed_namespace(namespace: str, **changes: Any) -> ClusterSnapshot:
+    """Return the cluster with an allowed namespace in which a pod runs."""
+    values = {
+        "allowed_namespaces": (namespace,),
+        "namespaces": [manifest(namespace)],
+        "pods": [pod(namespace)],
+        **changes,
+    }
     return changed(**values)
 
 
-def bare(namespace: str) -> PodResources:
-    """Return a pod in its node's network."""
+def host_network_pod(namespace: str) -> PodResources:
+    """Return a pod in the network of its node."""
     made = pod(namespace)
     made.spec.host_network = True
     return made
@@ -88,11 +93,11 @@ def pod(
 
 
 def plugin(text: str) -> dict[str, Any]:
-    return thing("plugin", data={"config.yaml": text})
+    return manifest("plugin", data={"config.yaml": text})
 
 
-def elsewhere(namespace: str) -> dict[str, Any]:
-    """Return a node's legal layouts, written where we do not look."""
+def layouts_in(namespace: str) -> dict[str, Any]:
+    """Return the legal layouts of a node in another namespace."""
     return {**LAYOUTS, "metadata": {**LAYOUTS["metadata"], "namespace": namespace}}
 
 
@@ -101,7 +106,7 @@ def mig_reads(name: str) -> dict[str, Any]:
 
 
 def hook(name: str, kinds: str = "pods") -> dict[str, Any]:
-    return thing(name, webhooks=[{"rules": [{"resources": [kinds]}]}])
+    return manifest(name, webhooks=[{"rules": [{"resources": [kinds]}]}])
 
 
 NO_POD_RIGHT, MAY_EXEC = rbac.AccessRight("list", "", "pods"), rbac.AccessRight("create", "", "pods", "exec")
@@ -170,9 +175,9 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
         OK,
         "ResourceSlices",
     ),
-    ("operator", changed(gpu_clusters=[thing("all")]), BAD, "both"),
-    ("operator", changed(gpu_clusters=[thing("all")], cluster_policies=[]), BAD, "GPUCluster"),
-    ("operator", changed(gpu_clusters=[thing("all")], cluster_policies=[], driver="dra"), OK, "GPUCluster"),
+    ("operator", changed(gpu_clusters=[manifest("all")]), BAD, "both"),
+    ("operator", changed(gpu_clusters=[manifest("all")], cluster_policies=[]), BAD, "GPUCluster"),
+    ("operator", changed(gpu_clusters=[manifest("all")], cluster_policies=[], driver="dra"), OK, "GPUCluster"),
     ("operator", changed(cluster_policies=[]), WARN, "neither"),
     (
         "operator-ready",
@@ -223,10 +228,10 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("resource-names", changed(device_classes=[DRA]), OK, "one source"),
     ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
     ("mig-layouts", with_nodes(node(what=GpuNode(gpu=L40S)), config_maps=[]), OK, "not applicable"),
-    ("mig-layouts", changed(config_maps=[elsewhere("nvidia")]), WARN, "gpu-1"),
+    ("mig-layouts", changed(config_maps=[layouts_in("nvidia")]), WARN, "gpu-1"),
     ("mig-reads", changed(), OK, "gpubroker-mig"),
     ("mig-reads", changed(cluster_policies=[mig_reads("default-mig-parted-config")]), WARN, "default-mig"),
-    ("mig-reads", changed(cluster_policies=[thing("cluster-policy")]), WARN, "their own list"),
+    ("mig-reads", changed(cluster_policies=[manifest("cluster-policy")]), WARN, "their own list"),
     ("mig-reads", changed(cluster_policies=[]), UNKNOWN, "no ClusterPolicy"),
     ("mig-reads", with_nodes(node(what=GpuNode(gpu=L40S)), cluster_policies=[]), OK, "not applicable"),
     ("mig-reads", changed(cluster_policies=[], driver="dra"), OK, "not applicable"),
@@ -251,15 +256,15 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("device-classes", changed(driver="dra"), BAD, "gpu.nvidia.com"),
     (
         "device-classes",
-        changed(driver="dra", device_classes=[DRA, thing("mig-1g.gpubroker.dev")]),
+        changed(driver="dra", device_classes=[DRA, manifest("mig-1g.gpubroker.dev")]),
         OK,
         "1 of the broker",
     ),
     ("hami", changed(driver="hami"), BAD, "no webhook"),
     ("hami", changed(driver="hami", webhooks=[hook("hami-webhook")]), OK, "not tested"),
-    ("network-policies", changed(daemon_sets=[thing("kube-flannel-ds")]), BAD, "Flannel"),
+    ("network-policies", changed(daemon_sets=[manifest("kube-flannel-ds")]), BAD, "Flannel"),
     ("network-policies", changed(daemon_sets=[]), UNKNOWN, "no network"),
-    ("network-policies", changed(network=True, daemon_sets=[thing("kube-flannel")]), OK, "made a pod unreachable"),
+    ("network-policies", changed(network=True, daemon_sets=[manifest("kube-flannel")]), OK, "made a pod unreachable"),
     ("network-policies", changed(network=False), BAD, "reachable against its policy"),
     (
         "network-policies",
@@ -275,7 +280,7 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
         "istio may",
     ),
     ("quotas", changed(quotas=[]), UNKNOWN, "no project"),
-    ("quotas", changed(quotas=[thing("gpub-hard", "gt-1")]), BAD, "gt-1"),
+    ("quotas", changed(quotas=[manifest("gpub-hard", "gt-1")]), BAD, "gt-1"),
     ("nodes-ready", with_nodes(node(ready="Unknown")), WARN, "gpu-1"),
     ("nodes-ready", with_nodes(), BAD, "no nodes"),
     ("heartbeats", changed(heartbeats={}), BAD, "gpu-1"),
@@ -283,29 +288,39 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("taints", with_nodes(tainted("team")), WARN, "gpu-1 (team)"),
     ("taints", with_nodes(tainted("node.kubernetes.io/not-ready")), OK, "no taint"),
     ("taints", with_nodes(tainted("team", "PreferNoSchedule")), OK, "no taint"),
-    ("storage", changed(storage_classes=[thing("slow")]), WARN, "no default"),
+    ("storage", changed(storage_classes=[manifest("slow")]), WARN, "no default"),
     ("storage", changed(storage_classes=[*WELL.storage_classes] * 2), WARN, "more than one default"),  # type: ignore[misc]
     ("ingress", changed(ingress_classes=[]), WARN, "neither"),
     ("ingress", changed(groups=GROUPS | {"gateway.networking.k8s.io/v1"}), OK, "Gateway"),
     ("allowed-namespaces", changed(), OK, "no access is configured"),
     ("allowed-namespaces", changed(allowed_namespaces=("ingress-nginx",)), BAD, "do not exist: ingress-nginx"),
-    ("allowed-namespaces", let_in("edge", ingress="ingress/public"), BAD, "IngressClass public does not exist"),
-    ("allowed-namespaces", let_in("edge", ingress="ingress/nginx"), OK, "allowed: edge"),
-    ("allowed-namespaces", let_in("edge", ingress="gateway/edge/main"), OK, "allowed: edge"),
     (
         "allowed-namespaces",
-        let_in("edge", ingress="gateway/edge/main", pods=[]),
+        with_allowed_namespace("edge", ingress="ingress/public"),
+        BAD,
+        "IngressClass public does not exist",
+    ),
+    ("allowed-namespaces", with_allowed_namespace("edge", ingress="ingress/nginx"), OK, "allowed: edge"),
+    ("allowed-namespaces", with_allowed_namespace("edge", ingress="gateway/edge/main"), OK, "allowed: edge"),
+    (
+        "allowed-namespaces",
+        with_allowed_namespace("edge", ingress="gateway/edge/main", pods=[]),
         WARN,
         "no pods run in the allowed namespaces edge",
     ),
-    ("allowed-namespaces", let_in("edge", ingress="gateway/edge/main", pods=[bare("edge")]), WARN, "host network"),
+    (
+        "allowed-namespaces",
+        with_allowed_namespace("edge", ingress="gateway/edge/main", pods=[host_network_pod("edge")]),
+        WARN,
+        "host network",
+    ),
     ("leftovers", changed(accounted=frozenset()), WARN, "l-1-g1"),
     ("leftovers", changed(accounted=None), UNKNOWN, "1 leases"),
     ("leftovers", changed(accounted=None, ours={}), OK, "no objects"),
     ("held-pods", changed(ours={"l-1-g1": NOW - timedelta(minutes=6)}), WARN, "l-1-g1"),
     ("held-pods", changed(ours={"l-1-g1": NOW - timedelta(minutes=4)}), OK, "no ended pod"),
-    ("namespaces", changed(namespaces=[thing("gt-9", status={"phase": "Terminating"})]), BAD, "gt-9"),
-    ("namespaces", changed(namespaces=[thing("old", status={"phase": "Terminating"})]), WARN, "old"),
+    ("namespaces", changed(namespaces=[manifest("gt-9", status={"phase": "Terminating"})]), BAD, "gt-9"),
+    ("namespaces", changed(namespaces=[manifest("old", status={"phase": "Terminating"})]), WARN, "old"),
     ("foreign-pods", changed(pods=[pod("research")]), WARN, "research/pod"),
     (
         "foreign-pods",
@@ -333,7 +348,7 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("dcgm-metrics", changed(config_maps=[LAYOUTS]), WARN, "default"),
     (
         "dcgm-metrics",
-        changed(config_maps=[thing("m", data={"l": "DCGM_FI_PROF_SM_ACTIVE,\n# DCGM_EXP_XID_ERRORS_COUNT"})]),
+        changed(config_maps=[manifest("m", data={"l": "DCGM_FI_PROF_SM_ACTIVE,\n# DCGM_EXP_XID_ERRORS_COUNT"})]),
         WARN,
         "DCGM_EXP_XID_ERRORS_COUNT",
     ),
@@ -347,27 +362,29 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
 ]
 
 
-def of(snapshot: ClusterSnapshot, name: str) -> ClusterFinding:
+def finding_of(snapshot: ClusterSnapshot, name: str) -> ClusterFinding:
     return next(each for each in examination.examine_cluster(snapshot) if each.name == name)
 
 
 @pytest.mark.parametrize(("name", "snapshot", "outcome", "words"), TABLE)
-def test_a_check_sees_what_is_wrong(name: str, snapshot: ClusterSnapshot, outcome: CheckOutcome, words: str) -> None:
-    found = of(snapshot, name)
+def test_each_check_reports_the_expected_outcome(
+    name: str, snapshot: ClusterSnapshot, outcome: CheckOutcome, words: str
+) -> None:
+    found = finding_of(snapshot, name)
     assert (found.outcome, words in found.seen) == (outcome, True), found
     assert bool(found.fix) == (outcome is not OK)
 
 
-def test_an_old_kubelet_is_named() -> None:
+def test_an_outdated_kubelet_is_named_in_the_finding() -> None:
     old = node("old")
     old.status.node_info.kubelet_version = "v1.31.2"
-    assert "old" in of(with_nodes(old), "kubelet-versions").seen
+    assert "old" in finding_of(with_nodes(old), "kubelet-versions").seen
 
 
-def test_a_node_that_gives_whole_and_shared_gpus_is_named() -> None:
+def test_a_node_with_whole_and_shared_gpus_is_a_warning() -> None:
     mixed = node()
     mixed.status.allocatable["nvidia.com/gpu.shared"] = "4"
-    assert of(with_nodes(mixed), "resource-names").outcome is WARN
+    assert finding_of(with_nodes(mixed), "resource-names").outcome is WARN
 
 
 def test_a_valid_cluster_has_only_ok_findings() -> None:
@@ -417,7 +434,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("error", "fix"), ERRORS.items())
-def test_a_server_out_of_reach_is_one_finding_that_says_what_to_do(error: str, fix: str) -> None:
+def test_an_unreachable_server_is_one_finding_with_a_fix(error: str, fix: str) -> None:
     (only,) = examination.examine_cluster(changed(version=UnreadablePart(error)))
     assert (only.name, only.outcome) == ("reachable", BAD)
     assert error in only.seen

@@ -1,4 +1,4 @@
-"""The network probe's pods run in any namespace and report truthfully."""
+"""Objects and exit codes of the network probe."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ HERE, NOBODY = "127.0.0.1", "127.0.0.2"
 
 
 @pytest.mark.parametrize("version", ["1.34", "1.36", "1.37"])
-def test_what_is_made_is_valid_and_restricted(version: str) -> None:
+def test_probe_objects_are_valid_and_their_pods_restricted(version: str) -> None:
     made = [
         *network_probe.probe_objects("gpub-tries-1", "gpubroker:1"),
         network_probe.probe_pod("gpub-tries-1", "caller", "x", ["y"]),

@@ -1,4 +1,4 @@
-"""Examining something that is no API server fails cleanly."""
+"""Examination of servers that are not Kubernetes API servers."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer,
 KUBECONFIG: dict[str, Any] = {"users": [{"name": "u", "user": {"token": "secret"}}]}
 VERSION = ScriptedAnswer(body={"gitVersion": "v1.36.3"})
 FOREIGN_ANSWERS = {
-    "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
+    "HTML page": ScriptedAnswer(body=b"<html>Sign in</html>"),
     "other JSON": ScriptedAnswer(body={"hello": "world"}),
-    "a list": ScriptedAnswer(body=b"[1]"),
-    "a number where a name belongs": ScriptedAnswer(body={"gitVersion": 5}),
-    "somewhere else": ScriptedAnswer(302, b"", {"Location": "https://elsewhere.example/"}),
-    "a date of its own": ScriptedAnswer(body={"gitVersion": "v1.36.3"}, headers={"Date": "Caturday"}),
+    "list": ScriptedAnswer(body=b"[1]"),
+    "number instead of a version": ScriptedAnswer(body={"gitVersion": 5}),
+    "redirect": ScriptedAnswer(302, b"", {"Location": "https://elsewhere.example/"}),
+    "invalid Date header": ScriptedAnswer(body={"gitVersion": "v1.36.3"}, headers={"Date": "Caturday"}),
 }
 
 
@@ -40,7 +40,7 @@ def test_a_server_that_is_no_api_server_gives_one_finding(serve: StartServer, an
     assert "Check `server`" in only.fix
 
 
-def test_parts_that_are_not_answered_like_kubernetes_are_unreadable(serve: StartServer) -> None:
+def test_snapshot_parts_with_foreign_answers_are_unreadable(serve: StartServer) -> None:
     wire = serve(VERSION, VERSION, ScriptedAnswer(body={"groups": None, "metadata": {"resourceVersion": "5"}}))
     seen = collect_snapshot(
         KUBECONFIG, create_driver("dra", {}, ()), known=RegisteredCluster(), now=NOW, transport=wire.transport
