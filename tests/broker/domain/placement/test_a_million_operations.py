@@ -34,7 +34,7 @@ def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
     for _ in range(operations):
         if chance() < 0.55:
             profile = int(chance() * len(profiles))
-            if seat := buckets.place(profile):
+            if seat := buckets.place_cheapest(profile):
                 gpu, start = seat
                 mask = units[profile][start]  # a KeyError would be a place that the GPU does not have
                 assert taken[gpu] & mask == 0
@@ -58,4 +58,4 @@ def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
     assert min(placed, refused) > operations // 20  # it was full often enough to be tempted
     for gpu, profile, start in live:
         buckets.release(gpu, profile, start)
-    assert buckets.state == [EMPTY] * GPUS
+    assert buckets.state_of == [EMPTY] * GPUS

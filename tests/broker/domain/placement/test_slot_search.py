@@ -47,7 +47,7 @@ def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) 
     pool = PoolIndex(H100, empty(nodes=2, per_node=1))
     gpus = {"gpu-0-0": Geometry(), "gpu-1-0": Geometry()}
     for profile in requests:
-        seat = pool.choose(profile)
+        seat = pool.find_cheapest_slot(profile)
         free = [c for c in gpus.values() for p in profile.placements if c.fits(profile, p)]
         assert (seat is None) == (not free)
         if seat:
@@ -66,7 +66,7 @@ def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
     for profile in requests:
         gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
         random.shuffle(gpus)  # type: ignore[attr-defined]
-        seat = pool.choose(profile)
+        seat = pool.find_cheapest_slot(profile)
         assert seat == choose_slot(gpus, profile, H100)
         if seat:
             pool.hold(seat, profile)
@@ -108,7 +108,7 @@ def test_a_slice_costs_its_part_of_the_memory_and_a_thousandth_per_compute_slice
     choice = weigh(PoolIndex(H100, [GpuView("a", "node-0")]), profile)
     assert choice is not None
     # 7/8 per eighth and 0.001 per compute slice, both times 8000 to stay whole; 4g and 3g fill a GPU.
-    assert choice.score.loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
+    assert choice.score.value_loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
 
 
 def test_a_gpu_cut_in_advance_is_opened_before_one_that_could_become_anything() -> None:
@@ -163,7 +163,7 @@ def test_a_gpu_enters_the_pool_once_and_leaves_it_as_it_is() -> None:
     pool.hold(Slot("gpu-0-0", Placement(0, 1)), ONE)
     assert pool.remove("gpu-0-0").state == GpuState(1, False, 1, Isolation.HARDWARE)
     assert pool.remove("gpu-0-1").state == EMPTY_GPU
-    assert pool.choose(ONE) is None
+    assert pool.find_cheapest_slot(ONE) is None
 
 
 def test_holding_a_taken_slot_or_releasing_a_free_one_is_refused() -> None:
@@ -185,7 +185,7 @@ def test_holding_a_taken_slot_or_releasing_a_free_one_is_refused() -> None:
 def test_a_gang_is_placed_exactly_when_all_members_fit(before: list[Profile], wanted: Profile, count: int) -> None:
     pool = PoolIndex(H100, empty(nodes=2, per_node=2))
     for profile in before:
-        if seat := pool.choose(profile):
+        if seat := pool.find_cheapest_slot(profile):
             pool.hold(seat, profile)
     gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
     for same_node, pools in ((False, [gpus]), (True, [gpus[:2], gpus[2:]])):

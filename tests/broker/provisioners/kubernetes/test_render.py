@@ -272,7 +272,7 @@ def test_every_slice_that_could_be_sold_is_counted_by_its_projects_quota(name: s
 
 def test_every_slice_that_a_claim_could_name_has_a_class() -> None:
     there = {each["metadata"]["name"] for each in of_kind(EVERYTHING["cluster-dra"], "DeviceClass")}
-    assert {device_class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
+    assert {device_class_of(profile.name) for profile in H100.profiles_with(Isolation.HARDWARE)} <= there
 
 
 def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None:

@@ -75,8 +75,8 @@ def test_a_gpu_with_a_lease_keeps_its_cut(sim: Simulation, node: Node, kestrel: 
     sim.run(180)
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     (change,) = planned(node, sim)
-    assert change.cuts[gpu.index] == ONES
-    assert change.cuts[1 - gpu.index] == THREES
+    assert change.layouts[gpu.index] == ONES
+    assert change.layouts[1 - gpu.index] == THREES
 
 
 def test_a_node_that_would_stand_closed_for_long_is_left_alone(
@@ -235,7 +235,7 @@ def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, mon
     tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
     assert planned(one, sim) == []
     tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7, "3g.40gb": 1}})
-    cuts = [dict(cut.counts) for each in planned(one, sim) for cut in each.cuts.values()]
+    cuts = [dict(cut.counts) for each in planned(one, sim) for cut in each.layouts.values()]
     assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
@@ -273,7 +273,7 @@ def test_uncut_gpus_are_cut_and_left_whole_by_the_same_rules(sim: Simulation) ->
     slices = sim.request_lease(kestrel, offering("1g.10gb"), quantity=3)
     sim.run(180)
     change = propose_repartition(node, sim)
-    assert sorted(map(str, change.cuts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
+    assert sorted(map(str, change.layouts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
     repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(900)
     assert (reload_lease(whole).end_reason, reload_lease(slices).state) == ("expired", "active")

@@ -86,8 +86,8 @@ def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
     def seen(name: str) -> tuple[int | None, dict[str, int]]:
         (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)
         (view,) = pool.views
-        assert [gpu.used for gpu in view.gpus] == [True]
-        return view.waits_s, pool.demand
+        assert [gpu.in_use for gpu in view.gpus] == [True]
+        return view.until_idle_s, pool.demand
 
     (left_waits, left_demand), (waits, demand) = seen(first), seen(other_cluster(first))
     assert (left_waits, left_demand) == (None, {})

@@ -28,7 +28,7 @@ def pool(*gpus: GpuView) -> SharePool:
 
 
 def chosen(profile: Profile, *gpus: GpuView) -> str | None:
-    seat = pool(*gpus).choose(profile)
+    seat = pool(*gpus).find_cheapest_slot(profile)
     return seat.gpu if seat else None
 
 
@@ -59,8 +59,8 @@ def test_a_half_needs_a_half_and_two_scattered_quarters_are_none() -> None:
 
 def test_the_units_of_a_share_leave_the_other_half_whole() -> None:
     its = pool(gpu("a", (QUARTER, 0)))
-    assert its.choose(QUARTER) == Slot("a", Placement(2, 2))
-    assert its.choose(HALF) == Slot("a", Placement(4, 4))
+    assert its.find_cheapest_slot(QUARTER) == Slot("a", Placement(2, 2))
+    assert its.find_cheapest_slot(HALF) == Slot("a", Placement(4, 4))
 
 
 def test_a_gpu_that_is_cut_into_shares_is_opened_before_one_that_could_be_sold_whole() -> None:
@@ -85,14 +85,14 @@ def test_old_nodes_are_filled_in_one_order_that_never_changes() -> None:
 def test_what_is_not_sold_in_these_shares_is_refused() -> None:
     for profile in (ONE, H100.whole, *share_profiles(grid=H100.grid, isolation=Isolation.NONE)):
         with pytest.raises(ValueError, match="H100-80GB shared as soft is not sold as"):
-            pool(gpu("a")).choose(profile)
+            pool(gpu("a")).find_cheapest_slot(profile)
 
 
 def test_a_gpu_is_in_the_pool_once_and_leaves_it_as_it_is() -> None:
     its = pool(gpu("a"), gpu("b"))
     with pytest.raises(ValueError, match="already in the pool"):
         its.add(gpu("a"))
-    seat = its.choose(HALF)
+    seat = its.find_cheapest_slot(HALF)
     assert seat
     its.hold(seat, HALF)
     with pytest.raises(ValueError, match="does not fit"):
@@ -128,9 +128,9 @@ def test_a_share_pool_agrees_with_a_pool_index_after_any_changes(
             its.add(its.remove(GPUS[pick % len(GPUS)].gpu))
         now = [its.gpu_view(each.gpu) for each in GPUS]
         assert now == [books.gpu_view(each.gpu) for each in GPUS]
-        chosen = its.choose(profile)
-        assert chosen == pool(*reversed(now)).choose(profile)
-        assert (chosen is None) == (books.choose(profile) is None)
+        chosen = its.find_cheapest_slot(profile)
+        assert chosen == pool(*reversed(now)).find_cheapest_slot(profile)
+        assert (chosen is None) == (books.find_cheapest_slot(profile) is None)
         assert its.how_many_fit(profile) == books.how_many_fit(profile)
         if chosen and step > 1:
             its.hold(chosen, profile)
