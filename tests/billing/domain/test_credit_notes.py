@@ -1,4 +1,4 @@
-"""Credits of a line in any parts add up to the line."""
+"""Credit note limits: partial credits never exceed the invoice line."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ LINES = st.lists(st.integers(0, 10**12), min_size=1, max_size=8)
 
 
 @given(LINES, st.data())
-def test_b19_any_parts_in_any_order_give_back_exactly_all_of_it(amounts: list[int], data: st.DataObject) -> None:
+def test_b19_partial_credits_add_up_to_the_line_total(amounts: list[int], data: st.DataObject) -> None:
     credited, given_back = dict.fromkeys(range(1, len(amounts) + 1), 0), 0
     while True:
         lines = [LineCreditLimit(n, minor, credited[n]) for n, minor in enumerate(amounts, 1)]
@@ -47,12 +47,12 @@ def test_b19_any_parts_in_any_order_give_back_exactly_all_of_it(amounts: list[in
         ({1: 1, 2: 1}, "At most €0.00"),
     ],
 )
-def test_a_credit_beyond_what_is_left_of_a_line_is_refused(wanted: dict[int, int], why: str) -> None:
+def test_empty_zero_unknown_and_excess_credits_are_refused(wanted: dict[int, int], why: str) -> None:
     with pytest.raises(CreditTooLarge, match=why):
         check_credit([LineCreditLimit(1, 100, 40), LineCreditLimit(2, 7, 7)], wanted, "EUR")
 
 
-def test_a_line_that_took_something_off_has_nothing_to_give_back() -> None:
+def test_zero_and_negative_lines_cannot_be_credited() -> None:
     assert remaining_amounts([LineCreditLimit(1, -100, 0), LineCreditLimit(2, 0, 0)]) == {}
 
 

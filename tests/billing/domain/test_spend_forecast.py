@@ -25,7 +25,7 @@ def test_only_the_rest_of_today_is_forecast() -> None:
     assert (first.day.amount, second.until_then.amount) == (25, 125)
 
 
-def test_days_that_differ_widen_what_is_likely() -> None:
+def test_varying_days_widen_the_interval() -> None:
     first, *_, last = WeeklyPattern([90] * 7 + [110] * 7).forecast_days(14)
     # Each differs by 10, fourteen squares shared by the seven days that are free to differ: 200, of which t is 1.42. A
     # day differs by itself and by half of it again, for what is usual was seen twice.
@@ -36,7 +36,7 @@ def test_days_that_differ_widen_what_is_likely() -> None:
 
 @pytest.mark.parametrize("days", [14, 21, 28])
 @pytest.mark.deep
-def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
+def test_80_percent_interval_covers_80_percent_of_months(days: int) -> None:
     chance, hits, tries = Random(days), 0, 1000
     for _ in range(tries):
         usual = [chance.uniform(500, 2000) for _ in range(7)]
@@ -46,19 +46,19 @@ def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
     assert 760 <= hits <= 840
 
 
-def test_fewer_than_two_weeks_of_use_tell_nothing() -> None:
+def test_no_forecast_with_less_than_two_weeks_of_history() -> None:
     assert not WeeklyPattern([]).has_enough_history
     assert not WeeklyPattern([0] * 50).has_enough_history
     assert not WeeklyPattern([0] * 50 + [5] * (MIN_DAYS - 1)).has_enough_history
     assert WeeklyPattern([5] + [0] * (MIN_DAYS - 1)).has_enough_history
 
 
-def test_days_of_another_time_are_not_counted() -> None:
+def test_days_older_than_four_weeks_are_ignored() -> None:
     assert next(WeeklyPattern([999] * 60 + [1] * MAX_DAYS).forecast_days(1)).day == ExpectedCost(1, 1, 1)
 
 
 @given(PAST, st.integers(1, 31), st.fractions(0, 1))
-def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: int, left: Fraction) -> None:
+def test_cumulative_forecast_is_non_negative_and_never_falls(past: list[int], days: int, left: Fraction) -> None:
     rows = list(WeeklyPattern(past).forecast_days(days, left_of_first=left))
     assert len(rows) == days
     for each in rows:
@@ -71,7 +71,7 @@ def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: in
 
 
 @given(PAST, st.integers(0, 10**24))
-def test_what_is_known_is_added_and_widens_nothing(past: list[int], known: int) -> None:
+def test_known_costs_shift_the_interval_without_widening_it(past: list[int], known: int) -> None:
     likely = next(WeeklyPattern(past).forecast_days(1)).day
     found = likely.plus(known)
     assert found.amount - known == likely.amount

@@ -1,4 +1,4 @@
-"""The tenant of these tests: one node of four H100 with prices."""
+"""Fixture for report tests: a tenant and one node with four priced H100s."""
 
 from typing import TYPE_CHECKING
 

@@ -96,7 +96,7 @@ def test_the_cluster_is_reached_from_inside_by_either_kind_of_address(
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(reaper, "ACCOUNT", tmp_path)
+    monkeypatch.setattr(reaper, "SERVICE_ACCOUNT_DIR", tmp_path)
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text("read when it connects")
     connection = connect_api(reaper.pod_kubeconfig())

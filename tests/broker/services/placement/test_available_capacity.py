@@ -21,27 +21,23 @@ from tests.simulation import (
     soft_offering,
 )
 
+AVAILABLE = {"whole-gpu": 1, "7g.80gb": 1, "3g.40gb": 3, "1g.10gb": 11}  # on two GPUs, one with a 3g.40gb
 
-def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> None:
+
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_availability_is_how_many_could_really_be_placed(sim: Simulation, name: str) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    requests = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        counts = available_capacity.count_available(requests)
-    for what in requests[2:]:
-        placed = 0
-        for _ in range(20):
-            lease = sim.request_lease(kestrel, what)
-            sim.run()
-            placed += bool(held_allocations(lease))
-        with tenant_scope(kestrel.tenant.pk):
-            assert counts[what.pk] == placed
-        break
-    assert list(counts.values()) == [1, 1, 3, 11]
+        counts = available_capacity.count_available([offering(each) for each in AVAILABLE])
+    assert list(counts.values()) == list(AVAILABLE.values())
+    leases = [sim.request_lease(kestrel, offering(name)) for _ in range(AVAILABLE[name] + 1)]
+    sim.run()
+    assert [bool(held_allocations(lease)) for lease in leases] == [True] * AVAILABLE[name] + [False]
 
 
-def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
+def test_a_preview_reserves_nothing_and_matches_the_placement(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("1g.10gb"))
@@ -62,7 +58,7 @@ def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
         assert available_capacity.preview_placement(offering("whole-gpu"), quantity=2) is None
 
 
-def test_a_preview_shows_only_the_profile_of_foreign_leases(sim: Simulation) -> None:
+def test_a_preview_shows_only_the_profile_of_others_leases(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     sim.create_lease(kestrel, offering("1g.10gb"))
@@ -82,7 +78,7 @@ def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
         assert available_capacity.count_available([offering("1g.10gb")]) == {offering("1g.10gb").pk: 0}
 
 
-def test_fixed_gpus_count_for_what_they_are_cut_into_even_when_empty(sim: Simulation) -> None:
+def test_fixed_layout_gpus_count_only_their_layout_when_empty(sim: Simulation) -> None:
     create_gpus(2)
     layout = [{"profile": "3g.40gb", "start": 0, "size": 4}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
@@ -96,7 +92,7 @@ def test_a_layout_the_model_does_not_have_is_an_error_that_says_so(sim: Simulati
         geometry_from_layout(gpu_model_spec(MODEL), [{"profile": "3g.40gb", "start": 1, "isolation": "hardware"}])
 
 
-def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
+def test_counting_offerings_of_several_pools_takes_three_queries(
     sim: Simulation, django_assert_num_queries: object
 ) -> None:
     create_fleet(
@@ -111,7 +107,7 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
             assert sorted(available_capacity.count_available(requests).values()) == [8, 8, 32]
 
 
-def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
+def test_a_gang_is_placed_in_the_smallest_cluster_that_fits_it(sim: Simulation) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
         SimulatedRack("north-2", REGION, MODEL, nodes=2, gpus_per_node=1),
@@ -131,10 +127,8 @@ def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) 
 @pytest.mark.parametrize(
     ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda found: str(found)
 )
-def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
-    sim: Simulation, driver: str, shares: int
-) -> None:
-    """Claims offer no shares; the driver would refuse them."""
+def test_soft_shares_are_offered_only_if_the_driver_has_them(sim: Simulation, driver: str, shares: int) -> None:
+    """Soft shares exist with HAMi or without a driver, not with DRA or device plugin."""
     create_gpus(1)
     quarter, kestrel = soft_offering(), create_tenant()
     Cluster.objects.update(driver=driver)
@@ -145,7 +139,7 @@ def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
 
 
 @pytest.mark.parametrize(("driver", "there"), [("dra", 1), ("hami", 1), ("device_plugin", 0)])
-def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, driver: str, there: int) -> None:
+def test_whole_gpus_are_offered_only_if_the_driver_has_them(sim: Simulation, driver: str, there: int) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     Cluster.objects.update(driver=driver)
@@ -153,7 +147,7 @@ def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, 
         assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: there}
 
 
-def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> None:
+def test_auto_repartition_never_creates_soft_shares(sim: Simulation) -> None:
     create_gpus(1)
     whole = [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
@@ -162,7 +156,7 @@ def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> 
     assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=1, same_node=False) == 7
 
 
-def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simulation) -> None:
+def test_nodes_exposing_slices_as_gpus_are_never_repartitioned(sim: Simulation) -> None:
     create_gpus(1)
     halves = [{"profile": "3g.40gb", "start": start, "size": 4, "asks": "nvidia.com/gpu"} for start in (0, 4)]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
