@@ -39,7 +39,7 @@ test-timezones: env-dev  ## Run the billing tests with process and database sess
 check: env-dev  ## Format, lint, types, import contract, migrations, deployment checks, secrets
 	@exec $(VENV)/bin/python -m deploy.check
 
-house-figures: env-dev  ## Count names, docstrings, templates, lines and files per journey, compared with their goals
+house-figures: env-dev  ## Code-size metrics (names, docstrings, templates, lines, executed files), compared with limits
 	@exec $(VENV)/bin/python -m deploy.code_metrics
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)

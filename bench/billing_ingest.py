@@ -36,7 +36,7 @@ GIVEN = (
 )
 
 
-def build(leases: int) -> list[tuple[str, bytes]]:
+def create_tables_and_transitions(leases: int) -> list[tuple[str, bytes]]:
     """Create both tables and the leases; return each tenant's transitions as bytes."""
     with connections["owner"].cursor() as cursor:
         for table in (STEPS, BARE):
@@ -73,7 +73,7 @@ def time_copy(handed: list[tuple[str, bytes]]) -> float:
 
 
 def time_ingestion(handed: list[tuple[str, bytes]]) -> float:
-    """Time the ingestion of everything; rolled back."""
+    """Time loading all transitions through the staging table; the transaction is rolled back."""
     begun = perf_counter()
     with transaction.atomic():
         for tenant, rows in handed:
@@ -97,7 +97,7 @@ def _copy(table: str, rows: bytes) -> None:
 
 
 def main(leases: int = LEASES) -> None:
-    figures, handed = Figures("billing_ingest"), build(leases)
+    figures, handed = Figures("billing_ingest"), create_tables_and_transitions(leases)
     steps = sum(len(rows.splitlines()) for _, rows in handed)
     raw, whole = [], []
     for _ in range(REPEATS):

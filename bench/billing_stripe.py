@@ -1,6 +1,6 @@
 """Benchmark of ten thousand charges through Stripe with one failing call in twenty.
 
-Usage: `python -m bench.billing_stripe`. Stripe is the tests' stand-in, in this process: calls and
+Usage: `python -m bench.billing_stripe [charges]`. Stripe is the tests' stand-in, in this process: calls and
 invoices are counted, and the time is that of our side. The failures are those of the network and of
 Stripe: too many requests, a server error, a lost response.
 """
@@ -26,9 +26,9 @@ from tests.fakestripe.server import KEY, Call, FakeStripe  # noqa: E402
 from tests.fakestripe.tenants import create_card_holder  # noqa: E402
 
 TENANTS, CHARGES, LINES, FAULTS_PERCENT = 100, 10_000, 3, 5
-ILLS = ("429", "500", "500_done", "lost")
+INJECTED_FAULTS = ("429", "500", "500_done", "lost")
 START = datetime(2026, 11, 1, tzinfo=UTC)
-MOST_TRIES = 50
+MAX_ATTEMPTS = 50
 
 
 def charge(n: int) -> GatewayCharge:
@@ -38,8 +38,8 @@ def charge(n: int) -> GatewayCharge:
 
 
 def collect(fake: FakeStripe, gateway: StripeGateway, wanted: GatewayCharge) -> None:
-    """Ask every five minutes until there is an outcome, as workers do."""
-    for _ in range(MOST_TRIES):
+    """Retry a charge every five simulated minutes until its outcome is known."""
+    for _ in range(MAX_ATTEMPTS):
         try:
             outcome = gateway.charge(wanted, now=fake.now)
         except OutcomeUnknown:
@@ -48,7 +48,7 @@ def collect(fake: FakeStripe, gateway: StripeGateway, wanted: GatewayCharge) -> 
         if not isinstance(outcome, Succeeded):
             raise RuntimeError(f"{wanted.key} was not collected: {outcome}")
         return
-    raise RuntimeError(f"{wanted.key} has no answer after {MOST_TRIES} tries")
+    raise RuntimeError(f"{wanted.key} has no answer after {MAX_ATTEMPTS} attempts")
 
 
 def main(charges: int = CHARGES) -> None:
@@ -58,7 +58,7 @@ def main(charges: int = CHARGES) -> None:
         create_card_holder(fake, f"ten_{n:026d}")
 
     def ill(call: Call) -> str:
-        return rng.choice(ILLS) if rng.randrange(100) < FAULTS_PERCENT else ""
+        return rng.choice(INJECTED_FAULTS) if rng.randrange(100) < FAULTS_PERCENT else ""
 
     fake.ill = ill
     begun = perf_counter()

@@ -200,8 +200,9 @@ def planned(figures: Figures) -> None:
     every = defragmentation_speed.all_planned()
     slowest, worst = max(every, key=lambda its: its.took_s), max(every, key=lambda its: its.above)
     print(
-        f"{len(every)} plans for {defragmentation_speed.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
-        f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.min_in_use:,} at the least",
+        f"{len(every)} plans for {defragmentation_speed.GPUS:,} GPUs each; the worst:"
+        f" {worst.plan.gpus_before:,} in use, {worst.plan.gpus_after:,} after"
+        f" {len(worst.plan.steps):,} moves, {worst.plan.min_gpus:,} at the least",
         file=sys.stderr,
     )
     figures.report_max("plan for 10,000 GPUs, the slowest", slowest.took_s, unit="s", at_most=1)

@@ -1,4 +1,4 @@
-"""Command `make house-figures`: count names, docstrings, templates, lines and files of journeys."""
+"""Code-size metrics of this repository, compared with limits (`make house-figures`)."""
 
 import json
 import subprocess
@@ -10,20 +10,20 @@ from pathlib import Path
 from deploy import glossary_check
 
 MAX_TEMPLATE_WIDTH = 120
-JOURNEY_GOALS = {"files that POST /leases passes": 26, "files that closing a month passes": 28}
-TRACE_JOURNEYS = ("-m", "deploy.embedded.scratch", "python", "-m", "tests.journeys")
+EXECUTED_FILE_LIMITS = {"files executed by POST /leases": 26, "files executed by closing a month": 28}
+TRACE_COMMAND = ("-m", "deploy.embedded.scratch", "python", "-m", "tests.journeys")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A count and the most it may be."""
+class CodeMetric:
+    """A measured code metric and its upper limit."""
 
     name: str
     value: int
     goal: int
 
     def line(self) -> str:
-        """Return the figure as one JSON line."""
+        """Return the metric as one JSON line."""
         return json.dumps({"figure": self.name, "value": self.value, "goal": self.goal, "ok": self.value <= self.goal})
 
 
@@ -33,8 +33,8 @@ def tracked_files() -> list[Path]:
     return [path for path in map(Path, listed.split("\0")) if path.is_file()]
 
 
-def count_figures(files: list[Path]) -> Iterator[Figure]:
-    """Yield the figures of the tracked files."""
+def count_code_metrics(files: list[Path]) -> Iterator[CodeMetric]:
+    """Yield metrics of names, docstrings, templates, migrations and line counts."""
     glossary = glossary_check.GLOSSARY.read_text()
     banned = glossary_check.read_banned_names(glossary)
     replaced = glossary_check.read_replaced_words(glossary)
@@ -45,33 +45,35 @@ def count_figures(files: list[Path]) -> Iterator[Figure]:
     lengths = [len(each.summary.split()) for each in definitions]
     pages = [each for each in files if each.parts[0] == "templates" and each.suffix == ".html"]
     widths = [len(line) for each in pages for line in each.read_text().splitlines() if line.strip()]
-    yield Figure(
+    yield CodeMetric(
         "first docstring lines over 15 words", sum(each > glossary_check.REPORTED_WORDS for each in lengths), 100
     )
-    yield Figure("first docstring lines over 20 words", sum(each > glossary_check.REFUSED_WORDS for each in lengths), 0)
-    yield Figure("banned names", sum("bans this name" in each for each in faults), 0)
-    yield Figure("class names used three times or more", sum("a name of its own" in each for each in faults), 0)
+    yield CodeMetric(
+        "first docstring lines over 20 words", sum(each > glossary_check.REFUSED_WORDS for each in lengths), 0
+    )
+    yield CodeMetric("banned names", sum("bans this name" in each for each in faults), 0)
+    yield CodeMetric("class names used three times or more", sum("a name of its own" in each for each in faults), 0)
     activities = [each.stem for each in product if each.stem.endswith("ing")]
-    yield Figure("modules named by -ing", sum(each not in glossary_check.FIELD_NOUNS for each in activities), 12)
-    yield Figure("template lines over 120 characters", sum(each > MAX_TEMPLATE_WIDTH for each in widths), 0)
-    yield Figure("mean template line, characters", round(sum(widths) / len(widths)), 45)
-    yield Figure("migrations", sum(each.match("migrations/0*.py") for each in code), 16)
-    yield Figure("lines of Python in the product", sum(each.read_bytes().count(b"\n") for each in product), 72_000)
+    yield CodeMetric("modules named by -ing", sum(each not in glossary_check.FIELD_NOUNS for each in activities), 12)
+    yield CodeMetric("template lines over 120 characters", sum(each > MAX_TEMPLATE_WIDTH for each in widths), 0)
+    yield CodeMetric("mean template line, characters", round(sum(widths) / len(widths)), 45)
+    yield CodeMetric("migrations", sum(each.match("migrations/0*.py") for each in code), 16)
+    yield CodeMetric("lines of Python in the product", sum(each.read_bytes().count(b"\n") for each in product), 72_000)
 
 
-def count_journeys() -> Iterator[Figure]:
-    """Yield how many files two journeys pass, traced on a temporary database."""
-    traced = subprocess.run([sys.executable, *TRACE_JOURNEYS], stdout=subprocess.PIPE, check=True, text=True).stdout
+def count_executed_files() -> Iterator[CodeMetric]:
+    """Yield how many source files two traced request flows execute, on a temporary database."""
+    traced = subprocess.run([sys.executable, *TRACE_COMMAND], stdout=subprocess.PIPE, check=True, text=True).stdout
     counts = json.loads(traced.splitlines()[-1])
-    for name, goal in JOURNEY_GOALS.items():
-        yield Figure(name, counts[name], goal)
+    for name, goal in EXECUTED_FILE_LIMITS.items():
+        yield CodeMetric(name, counts[name], goal)
 
 
 def main() -> int:
-    """Print one line per figure; fail if one misses its goal."""
-    figures = [*count_figures(tracked_files()), *count_journeys()]
-    print("\n".join(each.line() for each in figures))
-    return 0 if all(each.value <= each.goal for each in figures) else 1
+    """Print one line per metric; fail if one exceeds its limit."""
+    metrics = [*count_code_metrics(tracked_files()), *count_executed_files()]
+    print("\n".join(each.line() for each in metrics))
+    return 0 if all(each.value <= each.goal for each in metrics) else 1
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Repriced(Bucketed):
         found = self.teller(number, request)
         if number % EVERY == 0 and list(found) != self.known:
             self.known = list(found)
-            self.buckets = StateBuckets(self.rank(self.known), GPUS, self.buckets.state)
+            self.buckets = StateBuckets(self.rank(self.known), GPUS, self.buckets.state_of)
         return super().place(number, request)
 
 
@@ -54,7 +54,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
     rng = Random(f"drift prices {seed}").random
 
     def rank(demand: Sequence[float]) -> StateRanks:
-        prices = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, rng=rng, draws=DRAWS, compute=MODEL.compute)
+        prices = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, rng=rng, samples=DRAWS, compute=MODEL.compute)
         return rank_states(COUNTED, bid_price_rule(COUNTED, prices, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]

@@ -40,8 +40,8 @@ def planned(mix: str, stay: float, seed: int) -> Planned:
     fleet = SliceFleet(StateBuckets(ranks(), spread({8: GPUS // 8})))
     for number, (gpu, profile, start) in enumerate(live):
         if rng.random() < stay:
-            fleet.hold(gpu, LiveSlice(str(number), profile, start, cost=1))
+            fleet.place_on(gpu, LiveSlice(str(number), profile, start, cost=1))
     began = process_time()
     plan = plan_defragmentation(fleet, reason="some leases have gone")
     took = process_time() - began
-    return Planned(plan, took, 100 * (plan.after / (plan.min_in_use or plan.after) - 1))
+    return Planned(plan, took, 100 * (plan.gpus_after / (plan.min_gpus or plan.gpus_after) - 1))

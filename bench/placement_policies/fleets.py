@@ -31,7 +31,7 @@ class Fleet(Protocol):
 def node_with(empty: EmptyGpus, count: int) -> int | None:
     """Return the node with fewest empty GPUs that has at least this many."""
     try:
-        return next(nodes[-1] for number in counted_from(count) if (nodes := empty.with_(number)))
+        return next(nodes[-1] for number in counted_from(count) if (nodes := empty.nodes_with(number)))
     except IndexError:  # no node ever had so many
         return None
 
@@ -41,13 +41,13 @@ class Bucketed:
 
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         self.buckets, self.moves = StateBuckets(ranks, nodes), 0
-        self._full = ranks.table.options[WHOLE][EMPTY][0].after
+        self._full = ranks.table.options[WHOLE][EMPTY][0].next_state
         self.held: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
     def place(self, number: int, request: Request) -> bool:
         if request.count > 1:
             return self._place_gang(number, request.count)
-        slot = self.buckets.place(request.profile)
+        slot = self.buckets.place_cheapest(request.profile)
         if slot is None:
             return False
         self.held[number] = request.profile, [slot]
@@ -58,9 +58,9 @@ class Bucketed:
         node = node_with(empty, count)
         if node is None:
             return False
-        gpus = empty.on[node][-count:]
+        gpus = empty.gpus_on_node[node][-count:]
         for gpu in gpus:
-            self.buckets.become(gpu, self._full)
+            self.buckets.set_state(gpu, self._full)
         self.held[number] = WHOLE, [(gpu, 0) for gpu in gpus]
         return True
 
@@ -70,7 +70,7 @@ class Bucketed:
             self.buckets.release(gpu, profile, start)
 
     def active(self) -> int:
-        return len(self.buckets.state) - len(self.buckets.gpus[EMPTY])
+        return len(self.buckets.state_of) - len(self.buckets.gpus_by_state[EMPTY])
 
 
 class FirstFit:
@@ -110,7 +110,7 @@ class FirstFit:
     def release(self, number: int) -> None:
         profile, slots = self.held.pop(number)
         for gpu, start in slots:
-            self._become(gpu, TABLE.without(self.state[gpu], profile, start))
+            self._become(gpu, TABLE.state_after_removing(self.state[gpu], profile, start))
 
     def _become(self, gpu: int, state: int) -> None:
         before, self.state[gpu] = self.state[gpu], state

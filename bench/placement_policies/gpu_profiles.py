@@ -15,4 +15,4 @@ PROFILES = tuple(MODEL.profile(name, Isolation.HARDWARE) for name in NAMES)
 WEIGHTS = tuple(profile.compute for profile in PROFILES)
 TABLE = build_state_table(PROFILES, MODEL.grid)
 COUNTED = build_state_table(PROFILES, MODEL.grid, counted=True)  # its states also say how many slices there are
-FULL = TABLE.options[WHOLE][EMPTY][0].after
+FULL = TABLE.options[WHOLE][EMPTY][0].next_state

@@ -29,7 +29,7 @@ class MinimumGpus:
             return
         isolation = self._table.profiles[profile].isolation
         capacity = self._capacity[isolation]
-        capacity.change(self._table.profiles[profile], 1)
+        capacity.add_slices(self._table.profiles[profile], 1)
         # One more slice takes at most one more GPU, so one check is enough.
         if not capacity.fits(self._gpus_by_isolation[isolation]):
             self._gpus_by_isolation[isolation] += 1
@@ -41,7 +41,7 @@ class MinimumGpus:
             return
         isolation = self._table.profiles[profile].isolation
         capacity = self._capacity[isolation]
-        capacity.change(self._table.profiles[profile], -1)
+        capacity.add_slices(self._table.profiles[profile], -1)
         if self._gpus_by_isolation[isolation] and capacity.fits(self._gpus_by_isolation[isolation] - 1):
             self._gpus_by_isolation[isolation] -= 1
             self.gpus -= 1

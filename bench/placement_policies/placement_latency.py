@@ -52,7 +52,7 @@ def choosing(gpus: int, seed: int = 1) -> Choosing:
         live[at], live[-1] = live[-1], live[at]
         pool.release(*live.pop())
         began_ns = perf_counter_ns()
-        slot = pool.choose(profile)
+        slot = pool.find_cheapest_slot(profile)
         took_ns = perf_counter_ns() - began_ns
         if slot:  # a refusal is quicker than a choice
             took.append(took_ns)
@@ -91,7 +91,7 @@ def _whole_ms(gpus: int, rng: Random) -> float:
     def change() -> None:
         at = rng.randrange(len(held))
         pool.release(held[at], whole)
-        found = pool.choose(whole)
+        found = pool.find_cheapest_slot(whole)
         if found:
             held[at] = found
             pool.hold(found, whole)
@@ -105,7 +105,7 @@ def _filled(pool: PoolIndex, wanted: list[Profile], gpus: int) -> list[tuple[Slo
     for profile in wanted:
         if units <= 0:
             break
-        if slot := pool.choose(profile):
+        if slot := pool.find_cheapest_slot(profile):
             pool.hold(slot, profile)
             live.append((slot, profile))
             units -= profile.memory

@@ -30,7 +30,7 @@ class Sold:
         if request.count > 1:
             slots = find_gang_slots(self.pool, profile, count=request.count, same_node=True)
         else:
-            slot = self.pool.choose(profile)
+            slot = self.pool.find_cheapest_slot(profile)
             slots = (slot,) if slot else None
         if slots is None:
             return False

@@ -35,7 +35,7 @@ class Moved:
             return self._place_gang(number, request.count)
         piece = LiveSlice(str(number), request.profile, 0, cost=1)
         if not self.freedom.on_a_miss:
-            if not self.fleet.place(piece):
+            if not self.fleet.place_cheapest(piece):
                 return False
         elif made := make_room_for_slice(self.fleet, piece):
             self.moves += len(made.steps)
@@ -50,8 +50,8 @@ class Moved:
         empty = self.fleet.buckets.empty
         node = node_with(empty, count)
         if node is not None:
-            for member, gpu in zip(gang, empty.on[node][-count:], strict=True):
-                self.fleet.hold(gpu, member)
+            for member, gpu in zip(gang, empty.gpus_on_node[node][-count:], strict=True):
+                self.fleet.place_on(gpu, member)
         elif self.freedom.on_a_miss and (made := evacuate_node(self.fleet, gang)):
             self.moves += len(made.steps)
         else:
@@ -61,10 +61,10 @@ class Moved:
 
     def release(self, number: int) -> None:
         for allocation in self.held.pop(number):
-            gpu = self.fleet.gpu[allocation]
-            self.fleet.lift(allocation)
+            gpu = self.fleet.gpu_of[allocation]
+            self.fleet.remove(allocation)
             if self.freedom.on_a_release:
                 self.moves += len(consolidate_gpu(self.fleet, gpu))
 
     def active(self) -> int:
-        return len(self.fleet.slices) - len(self.fleet.buckets.gpus[EMPTY])
+        return len(self.fleet.slices) - len(self.fleet.buckets.gpus_by_state[EMPTY])

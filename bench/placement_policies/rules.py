@@ -30,7 +30,7 @@ def fits(profile: int, state: int) -> bool:
 
 def in_vendor_order(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
     """Start where most placements stay legal; of equals at the higher unit."""
-    return -legal(move.after), -move.start
+    return -legal(move.next_state), -move.start
 
 
 def in_hami_order(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
@@ -41,12 +41,12 @@ def in_hami_order(table: StateTable, profile: int, state: int, move: PlacementOp
 def best_fit(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
     """Leave fewest free compute slices on the GPU, in the vendor's order."""
     first = min(table.options[profile][state], key=lambda each: in_vendor_order(table, profile, state, each))
-    return move != first, free(move.after)
+    return move != first, free(move.next_state)
 
 
 def most_legal(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
     """Leave most placements legal on the GPU (MCC)."""
-    return (-legal(move.after),)
+    return (-legal(move.next_state),)
 
 
 @cache
@@ -64,7 +64,7 @@ def blocked(state: int) -> int:
 
 def least_blocked(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
     """Add the fewest blocked units (MFI)."""
-    return blocked(move.after) - blocked(state), free(move.after)
+    return blocked(move.next_state) - blocked(state), free(move.next_state)
 
 
 def fragmenting(popularity: Sequence[float]) -> Callable[[int], float]:
@@ -77,8 +77,8 @@ def fgd(popularity: Sequence[float], *, fullest: bool = False) -> CostRule:
     f = fragmenting(popularity)
 
     def rule(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
-        more = round(f(move.after) - f(state), 9)
-        return (more, free(move.after)) if fullest else (more,)
+        more = round(f(move.next_state) - f(state), 9)
+        return (more, free(move.next_state)) if fullest else (more,)
 
     return rule
 
@@ -88,7 +88,7 @@ def packable(worth: Sequence[float]) -> Callable[[int], float]:
 
     @cache
     def value(state: int) -> float:
-        return max((worth[p] + value(m.after) for p in KINDS for m in TABLE.options[p][state]), default=0.0)
+        return max((worth[p] + value(m.next_state) for p in KINDS for m in TABLE.options[p][state]), default=0.0)
 
     return value
 
@@ -98,7 +98,7 @@ def compute_value(popularity: Sequence[float]) -> CostRule:
     value, f = packable([float(each) for each in WEIGHTS]), fragmenting(popularity)
 
     def rule(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
-        loss = round(value(state) - value(move.after), 4)
-        return state == EMPTY, loss, round(f(move.after) - f(state), 9), free(move.after)
+        loss = round(value(state) - value(move.next_state), 4)
+        return state == EMPTY, loss, round(f(move.next_state) - f(state), 9), free(move.next_state)
 
     return rule

@@ -49,7 +49,7 @@ def make_room_for_slice(
     relocation, and the slice is held. Relocations that together cost more than the gain, or than the
     budget allows, are not made. `tries` says how hard to search, as `place_by_displacing` takes it.
     """
-    if slot := fleet.place(wanted):
+    if slot := fleet.place_cheapest(wanted):
         return SliceRoom(*slot, ())
 
     def may(pieces: list[LiveSlice]) -> bool:
@@ -63,6 +63,6 @@ def make_room_for_slice(
         if budget is not None:
             budget.spend(fleet.slices[step.to_gpu][step.to_start] for step in steps)
         steps[-1] = replace(steps[-1], gain=gain or 0)
-        return SliceRoom(fleet.gpu[wanted.allocation], fleet.start[wanted.allocation], tuple(steps))
+        return SliceRoom(fleet.gpu_of[wanted.allocation], fleet.start_of[wanted.allocation], tuple(steps))
     draft.undo()
     return None

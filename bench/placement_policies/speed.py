@@ -12,7 +12,7 @@ from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
 from broker.domain.placement.costs.state_ranks import StateRanks
-from broker.domain.placement.costs.state_tables import NOWHERE
+from broker.domain.placement.costs.state_tables import NO_STATE
 
 MIX, ROUNDS, SCANS = "skew_small6", 60_000, 40
 FULL = 0.9  # of the units
@@ -43,7 +43,7 @@ def speed_of(gpus: int, seed: int = 1) -> Speed:
     rng = Random(seed)
     buckets = WarmBuckets(ranks(), spread({8: gpus // 8}))
     live = filled(buckets, rng.choices(range(len(PROFILES)), MADE[MIX], k=33 * gpus // 10))
-    full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * gpus))
+    full = 100 * (1 - sum(COUNTED.free_units(state) for state in buckets.state_of) / (MODEL.grid * gpus))
     count = len(live)
     gc.freeze()  # what is there already is not looked at again and again
     took = sorted(timed(buckets, live, rng))
@@ -55,11 +55,11 @@ def speed_of(gpus: int, seed: int = 1) -> Speed:
 
 def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
     """Place requests until the fleet has reached the target utilisation."""
-    found, units = [], FULL * MODEL.grid * len(buckets.state)
+    found, units = [], FULL * MODEL.grid * len(buckets.state_of)
     for profile in wanted:
         if units <= 0:
             break
-        if slot := buckets.place(profile):
+        if slot := buckets.place_cheapest(profile):
             found.append((slot[0], profile, slot[1]))
             units -= PROFILES[profile].memory
     return found
@@ -73,7 +73,7 @@ def timed(buckets: WarmBuckets, live: list[Held], rng: Random) -> list[int]:
         live[at], live[-1] = live[-1], live[at]
         buckets.release(*live.pop())
         began = perf_counter_ns()
-        slot = buckets.place(profile)
+        slot = buckets.place_cheapest(profile)
         took_ns = perf_counter_ns() - began
         if slot:  # a refusal is quicker than a choice
             took.append(took_ns)
@@ -84,7 +84,7 @@ def timed(buckets: WarmBuckets, live: list[Held], rng: Random) -> list[int]:
 def pairs_per_second(buckets: WarmBuckets, live: list[Held], rng: Random) -> float:
     """Return departures and placements of one profile per CPU second, in pairs."""
     gone = [live[at] for at in rng.sample(range(len(live)), min(ROUNDS, len(live)))]
-    place, release = buckets.place, buckets.release
+    place, release = buckets.place_cheapest, buckets.release
     began = process_time()
     for gpu, profile, start in gone:
         release(gpu, profile, start)
@@ -96,19 +96,19 @@ def scan_us(buckets: WarmBuckets, rng: Random) -> float:
     """Return the time of the same decision by scanning every GPU."""
     began = perf_counter()
     for profile in rng.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
-        bit, state = buckets.ranks.rank_bit[profile], buckets.state
+        bit, state = buckets.ranks.rank_bit[profile], buckets.state_of
         min(range(len(state)), key=lambda gpu: bit[state[gpu]] or 1 << 400)
     return 1e6 * (perf_counter() - began) / SCANS
 
 
 def rebuilding_s(allocations: int) -> float:
     """Return the CPU seconds of building buckets from so many smallest slices."""
-    each = sum(1 for after in COUNTED.state_with[ONE].values() if after[0] != NOWHERE)
+    each = sum(1 for after in COUNTED.state_with[ONE].values() if after[0] != NO_STATE)
     held = [(n // each, ONE, n % each) for n in range(allocations)]
     Random(1).shuffle(held)
     nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()
     began = process_time()
     buckets = WarmBuckets(order, nodes)
     for gpu, profile, start in held:
-        buckets.hold(gpu, profile, start)
+        buckets.place_at(gpu, profile, start)
     return process_time() - began

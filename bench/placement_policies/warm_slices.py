@@ -10,11 +10,11 @@ from bench.placement_policies.workloads import Arrival, Request
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.buckets.warm_slots import WarmSlots
 from broker.domain.placement.costs.state_ranks import StateRanks
-from broker.domain.placement.warm_slices import CutEffort
+from broker.domain.placement.warm_slices import PartitioningEffort
 
 LOOKS = "bp warm"
 LOADS = (0.9, 1.1)
-HAD = {CutEffort.WARM: "warm", CutEffort.FREE: "free", CutEffort.ANEW: "anew"}
+HAD = {PartitioningEffort.REUSE: "warm", PartitioningEffort.CREATE: "free", PartitioningEffort.REPLACE: "anew"}
 
 
 class Counting(Bucketed):
@@ -25,7 +25,7 @@ class Counting(Bucketed):
 
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         super().__init__(ranks, nodes)
-        self.had: Counter[CutEffort] = Counter()
+        self.had: Counter[PartitioningEffort] = Counter()
 
 
 class Looking(Counting):
@@ -38,7 +38,7 @@ class Looking(Counting):
     def place(self, number: int, request: Request) -> bool:
         placed = super().place(number, request)
         if placed and request.count == 1:
-            self.had[self._warm.cutting] += 1
+            self.had[self._warm.last_effort] += 1
         return placed
 
 
@@ -54,10 +54,10 @@ class Blind(Counting):
             return False
         profile, slots = self.held[number]
         for gpu, start in slots:
-            left, keeps = self._left[gpu], self._warm_slots.keeps[profile][start]
-            how = CutEffort.ANEW if left & ~keeps else CutEffort.FREE
-            if left & self._warm_slots.bit[profile][start]:
-                how = CutEffort.WARM
+            left, keeps = self._left[gpu], self._warm_slots.surviving_bits[profile][start]
+            how = PartitioningEffort.REPLACE if left & ~keeps else PartitioningEffort.CREATE
+            if left & self._warm_slots.slot_bit[profile][start]:
+                how = PartitioningEffort.REUSE
             self._left[gpu] = left & keeps
             if request.count == 1:
                 self.had[how] += 1
@@ -66,7 +66,7 @@ class Blind(Counting):
     def release(self, number: int) -> None:
         profile, slots = self.held[number]
         for gpu, start in slots:
-            self._left[gpu] |= self._warm_slots.bit[profile][start]
+            self._left[gpu] |= self._warm_slots.slot_bit[profile][start]
         super().release(number)
 
 

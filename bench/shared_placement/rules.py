@@ -69,9 +69,9 @@ class Gradient:
         return more
 
     def _after(self, node: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> float:
-        node.take(request, gpus)
+        node.reserve(request, gpus)
         after = self._fragments.fragmentation_of(node)
-        node.give(request, gpus)
+        node.release(request, gpus)
         return after
 
 

@@ -35,10 +35,10 @@ def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcom
         request = kinds[kind]
         came, decisions = came + request.total_share, decisions + 1
         if nodes:
-            got = nodes.place(kind)
+            got = nodes.reserve_cheapest(kind)
         elif chosen := rng.choose(node_capacities, request):
             got = HeldShare(*chosen)
-            node_capacities[got.node].take(request, got.gpus)
+            node_capacities[got.node].reserve(request, got.gpus)
         else:
             got = None
         held += request.total_share if got else 0

@@ -34,7 +34,7 @@ def node_capacities() -> list[NodeCapacity]:
     ]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, rank=rank[node])
+        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, fill_order=rank[node])
         for node, (cpu, memory, gpus) in enumerate(makes)
     ]
 

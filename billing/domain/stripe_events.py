@@ -19,7 +19,7 @@ MAX_TEXT_LENGTH = 120
 
 
 class UntrustedWebhook(Exception):
-    """The webhook is not from Stripe, not for our account, or a replay."""
+    """Raised for an invalid or old signature, wrong account or mode, or unreadable body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Repartition(models.Model):
         return f"{self.node} to {self.step}"
 
     @property
-    def cuts(self) -> dict[int, GpuLayout]:
+    def layouts(self) -> dict[int, GpuLayout]:
         return layouts_from_stored(self.wanted)
 
     @property
@@ -88,8 +88,8 @@ class RepartitionLogEntry(models.Model):
         return f"{self.change_id}#{self.seq} {self.step}"
 
 
-def stored_layout(cuts: Mapping[int, GpuLayout]) -> StoredLayout:
-    return {str(index): dict(cut.counts) for index, cut in sorted(cuts.items())}
+def stored_layout(layouts: Mapping[int, GpuLayout]) -> StoredLayout:
+    return {str(index): dict(layout.counts) for index, layout in sorted(layouts.items())}
 
 
 def layouts_from_stored(layout: Mapping[str, dict[str, int]]) -> dict[int, GpuLayout]:

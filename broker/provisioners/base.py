@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from broker.domain.placement.warm_slices import CutEffort
+from broker.domain.placement.warm_slices import PartitioningEffort
 
 SPEC_NAME = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
@@ -28,7 +28,7 @@ class ProvisionSlice:
     grid: int = 0  # memory slices of the whole GPU
     memory_gb: int = 0  # of the whole GPU
     resource_name: str = ""  # resource name in its cluster, where not the usual one
-    cutting: CutEffort | None = None  # what partitioning it needs, where we know: in a simulated cluster
+    cutting: PartitioningEffort | None = None  # what partitioning it needs, where we know: in a simulated cluster
 
 
 @dataclass(frozen=True)

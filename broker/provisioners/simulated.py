@@ -14,7 +14,7 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Q
 
 from broker.domain.lifecycle.states import Isolation
-from broker.domain.placement.warm_slices import CutEffort
+from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH
 from broker.models import Gpu, GpuHealth, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import HeldPod, Observation, ObservedState, ProvisionSpec, VolumeRef
@@ -172,8 +172,8 @@ def _partition_seconds(spec: ProvisionSpec) -> float:
     )
     ways = {each.cutting for each in spec.slices}
     # A whole GPU and a share are not created as slices, but leftover slices must be destroyed for them too.
-    cuts = spec.isolation == Isolation.HARDWARE and not ways <= {None, CutEffort.WARM}
-    return (cuts * cut_s + (CutEffort.ANEW in ways) * destroy_s) / settings.SIMULATED_SPEED
+    cuts = spec.isolation == Isolation.HARDWARE and not ways <= {None, PartitioningEffort.REUSE}
+    return (cuts * cut_s + (PartitioningEffort.REPLACE in ways) * destroy_s) / settings.SIMULATED_SPEED
 
 
 def _failure_of(spec: ProvisionSpec) -> str:

@@ -25,7 +25,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "api/v1/discounts": {"code": "NOBODY-MADE-IT"},
     "api/v1/topup-rule": {"threshold": "10.00", "amount": "50.00"},
 }
-# What a queued lease cannot do, nor an invoice or a wallet where nothing collects; told of where they can.
+# Routes this fixture answers with 409; the named files test their audit records.
 ELSEWHERE = {
     "api/v1/leases/<str:pk>/stop": "tests/broker/services/leases/test_stop_and_start.py",
     "api/v1/leases/<str:pk>/start": "tests/broker/services/leases/test_stop_and_start.py",
@@ -36,7 +36,7 @@ ELSEWHERE = {
 }
 
 
-def changes() -> list[tuple[str, Row, str]]:
+def mutating_routes() -> list[tuple[str, Row, str]]:
     found = [(route, row, method) for route, row in rows("api") for method in row.methods]
     return [(route, row, method) for route, row, method in found if method not in SAFE and row.stores]
 
@@ -44,7 +44,7 @@ def changes() -> list[tuple[str, Row, str]]:
 def test_every_change_over_the_api_is_audited_with_its_actor() -> None:
     who = Visitors()
     api, here = tenant_setup.ApiClient(who.tokens["owner"]), who.here.tenant.pk
-    for route, row, method in changes():
+    for route, row, method in mutating_routes():
         path = "/" + address_with_own_ids(who, route, row).lstrip("/")
         with rls.tenant_scope(here):
             body = BODIES.get(route) or (row.body(who.here) if row.body else None)

@@ -33,8 +33,8 @@ def chosen(rule: CostRule, profile: int, *gpus: tuple[tuple[int, int], ...]) -> 
     buckets = Bucketed(rank_states(TABLE, rule), [0] * len(gpus)).buckets
     for gpu, lies in enumerate(gpus):
         for its, start in lies:
-            buckets.hold(gpu, its, start)
-    return buckets.place(profile)
+            buckets.place_at(gpu, its, start)
+    return buckets.place_cheapest(profile)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def fits_on_one(state: int, wanted: tuple[int, ...]) -> bool:
     if not wanted:
         return True
     return any(
-        fits_on_one(move.after, wanted[:n] + wanted[n + 1 :])
+        fits_on_one(move.next_state, wanted[:n] + wanted[n + 1 :])
         for n, profile in enumerate(wanted)
         for move in TABLE.options[profile][state]
     )

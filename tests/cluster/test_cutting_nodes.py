@@ -279,7 +279,7 @@ def test_a_node_of_a_real_control_plane_is_repartitioned_for_a_queued_lease(
     found = publish_layouts(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
     change = approve_repartition(node, sim)
     control_plane.api.delete(found)
-    name = real_node(gpu_nodes, "wedges-once", change.cuts)
+    name = real_node(gpu_nodes, "wedges-once", change.layouts)
     Node.objects.update(name=name)
     Cluster.objects.update(provisioner="kubernetes")
     driver, began = Driver(sim, change), time.monotonic()

@@ -12,11 +12,11 @@ from pathlib import Path
 from tests.controlplane.binaries import HERE, PROGRAMS_BY_MODULE, build_dir, cache_dir, modules
 
 OLDEST_GO = (1, 26)
-KEPT_PINS = 3
+KEPT_BUILDS = 3
 
 
 def need_go() -> str:
-    """Return the go command, or exit with installation advice."""
+    """Return the path of `go`; exit with installation advice if missing or too old."""
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin")
     if go is None:
         sys.exit(
@@ -34,7 +34,7 @@ def need_go() -> str:
 
 
 def linker_flags(module: str) -> str:
-    """Strip debug data and set the Kubernetes version."""
+    """Return linker flags that strip debug data and set the Kubernetes version."""
     pin = re.search(
         r"^\s*(?:require )?k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)",
         (HERE / module / "go.mod").read_text(),
@@ -47,7 +47,7 @@ def linker_flags(module: str) -> str:
 
 
 def build(go: str, module: str, target: Path) -> str:
-    """Build a module's tools, and move them when complete."""
+    """Build a module into its final folder; return an error text, empty on success."""
     new = target.with_name(f"{target.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -71,10 +71,10 @@ def build(go: str, module: str, target: Path) -> str:
     return ""
 
 
-def forget_old_pins(module: str) -> None:
-    """Keep the newest few pins of a module: branches may differ."""
+def delete_old_builds(module: str) -> None:
+    """Delete all but the three most recently used builds of a module."""
     built = [each for each in cache_dir().glob(f"{module}-*") if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", each.name)]
-    for old in sorted(built, key=lambda folder: folder.stat().st_mtime)[:-KEPT_PINS]:
+    for old in sorted(built, key=lambda folder: folder.stat().st_mtime)[:-KEPT_BUILDS]:
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -92,7 +92,7 @@ def main() -> int:
                 if complaint := build(need_go(), module, target):
                     wrong.append(complaint)
                     continue
-                forget_old_pins(module)
+                delete_old_builds(module)
                 print(f"{module} took {time.monotonic() - began:.0f} s", flush=True)
             os.utime(target)
     print("\n".join(wrong) or f"The control plane is in {cache_dir()}")

@@ -23,10 +23,10 @@ def test_names_docstrings_and_templates_are_counted(tmp_path: Path, monkeypatch:
     for name, text in written.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text)
-    found = {each.name: each.value for each in code_metrics.count_figures(list(map(Path, written)))}
+    found = {each.name: each.value for each in code_metrics.count_code_metrics(list(map(Path, written)))}
     assert list(found.values()) == [2, 1, 2, 0, 1, 1, 43, 1, 5]
 
 
 def test_a_metric_above_its_goal_is_not_ok() -> None:
-    assert json.loads(code_metrics.Figure("migrations", 17, 16).line())["ok"] is False
-    assert json.loads(code_metrics.Figure("migrations", 16, 16).line())["ok"] is True
+    assert json.loads(code_metrics.CodeMetric("migrations", 17, 16).line())["ok"] is False
+    assert json.loads(code_metrics.CodeMetric("migrations", 16, 16).line())["ok"] is True

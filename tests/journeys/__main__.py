@@ -1,4 +1,4 @@
-"""Print how many files each journey passes, as one JSON object."""
+"""Print how many source files each traced request flow executes, as JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Two traced journeys: requesting a lease, and closing a month."""
+"""Two traced request flows: requesting a lease, and closing a month."""
 
 import json
 from datetime import timedelta
@@ -65,6 +65,6 @@ def close_a_month() -> PassedFiles:
 
 
 JOURNEYS = {
-    "files that POST /leases passes": request_lease,
-    "files that closing a month passes": close_a_month,
+    "files executed by POST /leases": request_lease,
+    "files executed by closing a month": close_a_month,
 }

@@ -173,7 +173,7 @@ class Cutting:
             for gpu in its:
                 now = layout_rows.current_layout(gpu)
                 assert now is not None
-                assert now in self.catalogue.cuts
+                assert now in self.catalogue.layouts
             real = SimulatedNode.objects.filter(node=node.pk).first()
             if real and not closed:
                 assert slices_offered(layouts_from_stored(real.cuts).values()) == slices_offered(

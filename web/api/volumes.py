@@ -77,7 +77,7 @@ class VolumeViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
     @extend_schema(request=VolumeCreate, responses={201: VolumeOut})
     @idempotent()
     def create(self, request_: Request) -> Response:
-        """Create a volume; its cluster creates it when the first lease uses it."""
+        """Create a volume; storage is provisioned when the first lease uses it."""
         wanted: dict[str, Any] = validated_body(VolumeCreate, request_)
         project = self.project_for(wanted.pop("project"))
         volume = volume_lifecycle.create_volume(project=project, **self.by, **wanted)
@@ -86,7 +86,7 @@ class VolumeViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
 
     @extend_schema(responses={202: VolumeOut, 200: VolumeOut})
     def destroy(self, request_: Request, pk: str) -> Response:
-        """Delete it with its data; refused while a lease uses it.
+        """Delete a volume and its data; refused while attached to a lease, running or stopped.
 
         It is deleted once its clusters have deleted it.
         """

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from django.core.exceptions import ValidationError as ValueCannotBe
+from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db.models import Q, QuerySet
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 500
-MAX_COUNT = 10_000  # an estimate above this says "at least"
+MAX_COUNT = 10_000  # counts stop here: this value means "this many or more"
 
 
 class CursorPagePagination(BasePagination):
@@ -32,7 +32,7 @@ class CursorPagePagination(BasePagination):
             rows = self._after(rows, self._read(cursor, sort), column, "lt" if falling else "gt")
         try:
             page = list(rows[: limit + 1])
-        except (ValueError, ValueCannotBe):
+        except (ValueError, DjangoValidationError):
             raise ValidationError({"cursor": "Is not a cursor of this list."}) from None
         self.next_cursor = self._write(page[limit - 1], sort, column) if len(page) > limit else None
         return page[:limit]
@@ -68,7 +68,7 @@ class CursorPagePagination(BasePagination):
             return rows.filter(**{f"{column}__{side}e": value}).filter(
                 Q(**{f"{column}__{side}": value}) | Q(**{f"id__{side}": ident})
             )
-        except (ValueError, ValueCannotBe):
+        except (ValueError, DjangoValidationError):
             raise ValidationError({"cursor": "Is not a cursor of this list."}) from None
 
     @staticmethod

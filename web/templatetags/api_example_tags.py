@@ -9,11 +9,11 @@ register = template.Library()
 
 @register.simple_tag
 def curl_get(*path: object) -> str:
-    """Return a GET; the path's parts are joined."""
+    """Return a curl GET command; the path arguments are concatenated."""
     return api_examples.curl_get("".join(map(str, path)))
 
 
 @register.simple_tag
 def curl_post(*path: object, **body: object) -> str:
-    """Return a POST with this body; the path's parts are joined."""
+    """Return a curl POST command with this body; the path arguments are concatenated."""
     return api_examples.curl_post("".join(map(str, path)), body)

@@ -160,6 +160,12 @@ def grouped(value: int | None) -> str:
 
 
 @register.filter
+def status_words(status: str) -> str:
+    """Write a status code as words: `needs_response` is "needs response"."""
+    return status.replace("_", " ")
+
+
+@register.filter
 def profile_name(profile: str) -> str:
     """Name a profile for people: `whole-gpu` has no other name."""
     return formatting.format_profile(profile)

@@ -20,13 +20,13 @@ from tenants.services.rls import system_scope, tenant_scope
 
 # Two weeks after a boundary is inside the month in every time zone: a tenant that changes its time zone
 # gets one period that is hours longer or shorter, never a second one with the same label.
-MONTH_INSIDE = timedelta(days=14)
+OFFSET_INTO_MONTH = timedelta(days=14)
 MAX_TZDATA_VERSION_LENGTH = 20  # characters of it that a run stores
 BILLING_LOCK_ID = 7_012_026  # advisory lock; without it, two runs could deadlock on each other's rows
 
 
 def take_billing_lock() -> None:
-    """Keep other charging runs, month closes and price changes out until this transaction ends."""
+    """Exclude charging, month closes, corrections, price, tax and billing-detail changes until commit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BILLING_LOCK_ID])
 
@@ -69,7 +69,7 @@ def ensure_following_periods(months: Sequence[tuple[Tenant, BillingPeriod]], *, 
 
 
 def create_missing_periods(*, now: datetime) -> None:
-    """Create months that no event creates: of running leases, and of monthly obligations."""
+    """Create missing months of tenants with running leases, volumes, commitments or minimum spend."""
     with system_scope():
         found = query_rows("billing/periods/tenants_missing_periods", now=now)
     for tenant_id, since, last in found:
@@ -131,7 +131,7 @@ def _create_periods(spans: Iterable[tuple[Tenant, Period]]) -> None:
 def _months_after(time_zone: str, boundary: datetime, until: datetime) -> Iterator[Period]:
     boundary = boundary.astimezone(UTC)
     while boundary <= until:
-        end = month_of(time_zone, boundary + MONTH_INSIDE).end
+        end = month_of(time_zone, boundary + OFFSET_INTO_MONTH).end
         yield Period(boundary, end)
         boundary = end
 
@@ -139,6 +139,6 @@ def _months_after(time_zone: str, boundary: datetime, until: datetime) -> Iterat
 def _months_before(time_zone: str, boundary: datetime, since: datetime) -> Iterator[Period]:
     boundary = boundary.astimezone(UTC)
     while boundary > since:
-        start = month_of(time_zone, boundary - MONTH_INSIDE).start
+        start = month_of(time_zone, boundary - OFFSET_INTO_MONTH).start
         yield Period(start, boundary)
         boundary = start

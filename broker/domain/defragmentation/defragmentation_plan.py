@@ -21,9 +21,9 @@ class DefragmentationPlan:
 
     reason: str
     steps: tuple[SliceRelocation, ...]
-    before: int
-    after: int
-    min_in_use: int | None  # the fewest GPUs any plan could need, where that is known
+    gpus_before: int
+    gpus_after: int
+    min_gpus: int | None  # the fewest GPUs any plan could need, where that is known
 
     @property
     def cost(self) -> int:
@@ -53,20 +53,22 @@ def plan_defragmentation(
     completely or not at all. The fleet is not changed, and equal fleets have equal plans.
     """
     draft, min_in_use = RelocationDraft(fleet.copy()), _fewest_gpus(fleet)
-    before = draft.fleet.in_use
+    before = draft.fleet.gpus_in_use
     _empty_gpus(draft, gpus_cheapest_to_empty(draft.fleet), (), min_in_use, gain, budget)
-    simple, after = draft.mark, draft.fleet.in_use
+    simple, after = draft.log_position, draft.fleet.gpus_in_use
     if after != min_in_use:
         sources = gpus_cheapest_to_empty(draft.fleet)
         exchange_wasteful_slices(draft, sources)
         _empty_gpus(draft, sources, tries, min_in_use, gain, budget)
-        if draft.fleet.in_use == after:
+        if draft.fleet.gpus_in_use == after:
             draft.undo(simple)  # exchanges alone empty no GPU
-    steps = order_relocations(fleet.table, draft.relocations(), min(fleet.buckets.gpus[EMPTY], default=None))
+    steps = order_relocations(fleet.table, draft.relocations(), min(fleet.buckets.gpus_by_state[EMPTY], default=None))
     if steps is None:  # up to `simple`, all targets were free from the start
         draft.undo(simple)
         steps = draft.relocations()
-    return DefragmentationPlan(reason, _assign_gains(fleet, steps, gain or 0), before, draft.fleet.in_use, min_in_use)
+    return DefragmentationPlan(
+        reason, _assign_gains(fleet, steps, gain or 0), before, draft.fleet.gpus_in_use, min_in_use
+    )
 
 
 def _fewest_gpus(fleet: SliceFleet) -> int | None:
@@ -96,9 +98,9 @@ def _empty_gpus(
     stuck: set[int] = set()  # shapes that found no room: room only shrinks from GPU to GPU
     filled: set[int] = set()
     for gpu in sources:
-        if fleet.in_use == target:
+        if fleet.gpus_in_use == target:
             return
-        shape, mark = fleet.shapes.shape_of[gpu], draft.mark
+        shape, mark = fleet.shapes.shape_of[gpu], draft.log_position
         if gpu in filled or shape in stuck:
             continue
         if not drain_gpu(draft, gpu, tries):

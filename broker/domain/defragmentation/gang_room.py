@@ -10,13 +10,13 @@ from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
 from broker.domain.defragmentation.relocation_order import order_relocations
 from broker.domain.geometry.profiles import Placement
-from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, StateTable
+from broker.domain.placement.costs.state_tables import EMPTY, NO_STATE, StateTable
 
 MAX_NODES = 16  # nodes tried, in the order of displaced slices
 
 
 @dataclass(frozen=True, slots=True)
-class GangRoom:
+class GangPlacement:
     """The slot of each gang member, and the relocations needed first."""
 
     slots: tuple[tuple[int, int], ...]
@@ -31,7 +31,7 @@ def make_room_for_gang(
     tries: Sequence[int] = DISPLACEMENT_TRIES,
     gain: int | None = None,
     budget: RelocationBudget | None = None,
-) -> GangRoom | None:
+) -> GangPlacement | None:
     """Place a gang's slices, on one node or anywhere, by relocating others.
 
     Changes nothing and returns None if that is impossible. `tries` says how hard to search where the
@@ -42,12 +42,14 @@ def make_room_for_gang(
     for gpus in gpu_sets:
         draft = RelocationDraft(fleet)
         if _place_anywhere(draft, gang, tries) if gpus is None else _place_on_gpus(draft, gang, gpus):
-            steps = order_relocations(fleet.table, draft.relocations(), min(fleet.buckets.gpus[EMPTY], default=None))
+            steps = order_relocations(
+                fleet.table, draft.relocations(), min(fleet.buckets.gpus_by_state[EMPTY], default=None)
+            )
             if steps is not None and _spend_if_worth(fleet, steps, gain, budget):
                 if steps:
                     steps[-1] = replace(steps[-1], gain=gain or 0)
-                slots = tuple((fleet.gpu[each.allocation], fleet.start[each.allocation]) for each in gang)
-                return GangRoom(slots, tuple(steps))
+                slots = tuple((fleet.gpu_of[each.allocation], fleet.start_of[each.allocation]) for each in gang)
+                return GangPlacement(slots, tuple(steps))
         draft.undo()
     return None
 
@@ -57,7 +59,7 @@ def _spend_if_worth(
 ) -> bool:
     """Tell whether these relocations may be made; if so charge the budget."""
     # A slice relocated by way of a spare GPU is interrupted twice, and counts twice.
-    pieces = [fleet.slices[fleet.gpu[step.allocation]][fleet.start[step.allocation]] for step in steps]
+    pieces = [fleet.slices[fleet.gpu_of[step.allocation]][fleet.start_of[step.allocation]] for step in steps]
     if gain is not None and sum(step.cost for step in steps) > gain:
         return False
     if budget is None:
@@ -69,14 +71,16 @@ def _spend_if_worth(
 
 
 def _place_anywhere(draft: RelocationDraft, gang: Sequence[LiveSlice], tries: Sequence[int]) -> bool:
-    return all(draft.place(each, opening=True) or place_by_displacing(draft, each, tries) for each in gang)
+    return all(
+        draft.place_cheapest(each, use_empty_gpus=True) or place_by_displacing(draft, each, tries) for each in gang
+    )
 
 
 def _place_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> bool:
     """Place them on some GPUs; displaced slices go anywhere, to empty GPUs last."""
     displaced = _put_on_gpus(draft, gang, gpus) or []  # they do fit: the nodes were chosen by trying
     displaced.sort(key=lambda piece: -draft.fleet.table.profiles[piece.profile].memory)
-    return all(draft.place(piece) or draft.place(piece, opening=True) for piece in displaced)
+    return all(draft.place_cheapest(piece) or draft.place_cheapest(piece, use_empty_gpus=True) for piece in displaced)
 
 
 def _put_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> list[LiveSlice] | None:
@@ -90,8 +94,8 @@ def _put_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequen
         if slot is None:
             return None
         _, _, _, gpu, start, starts = slot
-        displaced += [draft.lift(draft.fleet.slices[gpu][at].allocation) for at in starts]
-        draft.put(each.at(start), gpu)
+        displaced += [draft.remove(draft.fleet.slices[gpu][at].allocation) for at in starts]
+        draft.place_on(each.with_start(start), gpu)
     return displaced
 
 
@@ -104,7 +108,7 @@ def _candidate_slots(fleet: SliceFleet, wanted: LiveSlice, gpu: int) -> Iterable
     Each has the number and the cost of displaced slices, whether it opens the GPU, and where it is.
     """
     table, slices = fleet.table, fleet.slices[gpu]
-    if fleet.buckets.state[gpu] == NOWHERE:
+    if fleet.buckets.state_of[gpu] == NO_STATE:
         return
     for place in table.profiles[wanted.profile].placements:
         displaced = [piece for piece in slices.values() if _conflicts(table, piece, wanted, place)]
@@ -122,7 +126,7 @@ def _conflicts(table: StateTable, piece: LiveSlice, wanted: LiveSlice, place: Pl
 def _nodes_by_cost(fleet: SliceFleet, gang: Sequence[LiveSlice]) -> list[list[int]]:
     """Return the GPUs of each feasible node, those with fewest displaced slices first."""
     gpus_by_node: dict[int, list[int]] = {}
-    for gpu, node in enumerate(fleet.buckets.node):
+    for gpu, node in enumerate(fleet.buckets.node_of):
         gpus_by_node.setdefault(node, []).append(gpu)
     found = []
     for node, gpus in gpus_by_node.items():

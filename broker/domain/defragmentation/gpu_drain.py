@@ -35,14 +35,14 @@ def drain_gpu(draft: RelocationDraft, gpu: int, tries: Sequence[int] = ()) -> bo
     Then nothing is changed. With `tries`, as `place_by_displacing` takes them, others are displaced for a slice
     that fits nowhere.
     """
-    fleet, mark = draft.fleet, draft.mark
+    fleet, mark = draft.fleet, draft.log_position
     pieces = slices_largest_first(fleet, [gpu])
     if any(piece.cost is None for piece in pieces):
         return False
     for piece in pieces:
-        draft.lift(piece.allocation)
+        draft.remove(piece.allocation)
     # The GPU is empty now, and empty GPUs are not used: nothing returns to it.
-    if all(draft.place(piece) or (tries and place_by_displacing(draft, piece, tries)) for piece in pieces):
+    if all(draft.place_cheapest(piece) or (tries and place_by_displacing(draft, piece, tries)) for piece in pieces):
         return True
     draft.undo(mark)
     return False

@@ -14,7 +14,7 @@ class SliceEviction(NamedTuple):
 
     slices: int
     compute: int
-    units_left: int  # free units before the eviction: the fullest GPU comes first
+    free_units: int  # before the eviction: the fullest GPU comes first
     starts: tuple[int, ...]
 
 
@@ -46,13 +46,13 @@ class GpuShapes:
             clone.gpus.setdefault(shape, {})[gpu] = None
         return clone
 
-    def put(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
+    def add_slice(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
         self._set_shape(gpu, self.shape_of[gpu] + self._shape_digit(profile, start, relocatable))
 
-    def take(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
+    def remove_slice(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
         self._set_shape(gpu, self.shape_of[gpu] - self._shape_digit(profile, start, relocatable))
 
-    def evictions(self, profile: int, max_slices: int) -> Iterator[tuple[SliceEviction, int]]:
+    def cheapest_evictions(self, profile: int, max_slices: int) -> Iterator[tuple[SliceEviction, int]]:
         """Yield ways to make room by at most `max_slices` slices, cheapest first.
 
         Each comes with a GPU for which it is one.
@@ -77,7 +77,7 @@ class GpuShapes:
                 state = table.state_with[number][start][state]
                 if is_relocatable and self._worth_evicting[profile][number]:
                     relocatable.append((start, number))
-        free_units, evictions = table.free(state), []
+        free_units, evictions = table.free_units(state), []
         for count in range(1, max_slices + 1):
             for evicted in combinations(relocatable, count):
                 after = state

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
-from broker.domain.placement.costs.state_tables import NOWHERE
+from broker.domain.placement.costs.state_tables import NO_STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ def apply_relocation(fleet: SliceFleet, step: SliceRelocation) -> None:
 
     It is when the slice is not there or its new placement is taken.
     """
-    if (fleet.gpu.get(step.allocation), fleet.start.get(step.allocation)) != (step.gpu, step.start):
+    if (fleet.gpu_of.get(step.allocation), fleet.start_of.get(step.allocation)) != (step.gpu, step.start):
         raise KeyError(f"{step.allocation} is not at unit {step.start} of GPU {step.gpu}; create a new plan")
-    if fleet.table.state_with[step.profile][step.to_start][fleet.buckets.state[step.to_gpu]] == NOWHERE:
+    if fleet.table.state_with[step.profile][step.to_start][fleet.buckets.state_of[step.to_gpu]] == NO_STATE:
         raise KeyError(f"unit {step.to_start} of GPU {step.to_gpu} is in use; create a new plan")
-    fleet.hold(step.to_gpu, fleet.lift(step.allocation).at(step.to_start))
+    fleet.place_on(step.to_gpu, fleet.remove(step.allocation).with_start(step.to_start))
 
 
 class RelocationDraft:
@@ -48,8 +48,8 @@ class RelocationDraft:
         self._lost_value = 0.0
 
     @property
-    def mark(self) -> int:
-        """The position of the log, for undoing what comes after."""
+    def log_position(self) -> int:
+        """The current end of the log, for undoing what comes after."""
         return len(self._log)
 
     @property
@@ -57,34 +57,36 @@ class RelocationDraft:
         """The decrease of what could still be sold on these GPUs."""
         return round(self._lost_value, 6)
 
-    def lift(self, allocation: str) -> LiveSlice:
-        gpu = self.fleet.gpu[allocation]
-        self._log.append((gpu, self._lift(allocation, gpu), False))
+    def remove(self, allocation: str) -> LiveSlice:
+        """Remove an allocation's slice from its GPU and return it."""
+        gpu = self.fleet.gpu_of[allocation]
+        self._log.append((gpu, self._remove(allocation, gpu), False))
         return self._log[-1][1]
 
-    def put(self, piece: LiveSlice, gpu: int) -> None:
-        self._hold(piece, gpu)
+    def place_on(self, piece: LiveSlice, gpu: int) -> None:
+        """Place a slice on a GPU at its start."""
+        self._place(piece, gpu)
         self._log.append((gpu, piece, True))
 
-    def place(self, piece: LiveSlice, *, opening: bool = False) -> bool:
+    def place_cheapest(self, piece: LiveSlice, *, use_empty_gpus: bool = False) -> bool:
         """Place a slice where it costs least; False if there is no room."""
-        slot = self.fleet.find_cheapest_slot(piece.profile, opening=opening)
+        slot = self.fleet.find_cheapest_slot(piece.profile, use_empty_gpus=use_empty_gpus)
         if slot is None:
             return False
-        self.put(piece.at(slot[1]), slot[0])
+        self.place_on(piece.with_start(slot[1]), slot[0])
         return True
 
-    def undo(self, mark: int = 0) -> None:
+    def undo(self, log_position: int = 0) -> None:
         """Restore the fleet as it was at a position of the log.
 
         By default that is the beginning.
         """
-        while len(self._log) > mark:
+        while len(self._log) > log_position:
             gpu, piece, was_placed = self._log.pop()
             if was_placed:
-                self._lift(piece.allocation, gpu)
+                self._remove(piece.allocation, gpu)
             else:
-                self._hold(piece, gpu)
+                self._place(piece, gpu)
 
     def placed_since(self, since: int = 0) -> list[tuple[int, LiveSlice]]:
         """Return the placed slices with their GPUs, in order."""
@@ -103,20 +105,20 @@ class RelocationDraft:
             if origin is None:  # a new slice, not a relocated one
                 continue
             gpu, piece = origin
-            to = fleet.gpu[allocation], fleet.start[allocation]
+            to = fleet.gpu_of[allocation], fleet.start_of[allocation]
             if to != (gpu, piece.start):
                 steps.append(SliceRelocation(allocation, piece.profile, gpu, piece.start, *to, cost=piece.cost or 0))
         return steps
 
-    def _lift(self, allocation: str, gpu: int) -> LiveSlice:
-        value, state = self.fleet.sellable, self.fleet.buckets.state
+    def _remove(self, allocation: str, gpu: int) -> LiveSlice:
+        value, state = self.fleet.remaining_value, self.fleet.buckets.state_of
         self._lost_value += value[state[gpu]]
-        piece = self.fleet.lift(allocation)
+        piece = self.fleet.remove(allocation)
         self._lost_value -= value[state[gpu]]
         return piece
 
-    def _hold(self, piece: LiveSlice, gpu: int) -> None:
-        value, state = self.fleet.sellable, self.fleet.buckets.state
+    def _place(self, piece: LiveSlice, gpu: int) -> None:
+        value, state = self.fleet.remaining_value, self.fleet.buckets.state_of
         self._lost_value += value[state[gpu]]
-        self.fleet.hold(gpu, piece)
+        self.fleet.place_on(gpu, piece)
         self._lost_value -= value[state[gpu]]

@@ -8,14 +8,14 @@ from broker.domain.placement.costs.state_tables import EMPTY, StateTable
 
 
 def order_relocations(
-    table: StateTable, steps: Sequence[SliceRelocation], spare: int | None = None
+    table: StateTable, steps: Sequence[SliceRelocation], spare_gpu: int | None = None
 ) -> list[SliceRelocation] | None:
     """Order relocations; None where they wait for each other in a cycle.
 
     Their targets are free except for slices that are relocated too. A cycle is broken by relocating one
     slice by way of the spare GPU, which must be empty, and is empty again in the end.
     """
-    return _RelocationOrder(table, steps, spare).ordered()
+    return _RelocationOrder(table, steps, spare_gpu).ordered()
 
 
 class _RelocationOrder:
@@ -48,7 +48,7 @@ class _RelocationOrder:
             step = self._steps[number]
             done.append(step)
             if step.gpu == self._spare:
-                self._parked = self._table.without(self._parked, step.profile, step.start)
+                self._parked = self._table.state_after_removing(self._parked, step.profile, step.start)
             else:
                 ready += self._release_waiting(number)
         return done

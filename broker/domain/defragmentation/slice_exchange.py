@@ -37,19 +37,19 @@ def _exchange_slice(
     draft: RelocationDraft, gpu: int, piece: LiveSlice, coming: Sequence[deque[tuple[int, LiveSlice]]]
 ) -> bool:
     """Replace a slice by another if more can be sold then; else change nothing."""
-    fleet, mark, before = draft.fleet, draft.mark, draft.lost_value
-    draft.lift(piece.allocation)
-    lifted, state = draft.mark, fleet.buckets.state[gpu]
+    fleet, mark, before = draft.fleet, draft.log_position, draft.lost_value
+    draft.remove(piece.allocation)
+    lifted, state = draft.log_position, fleet.buckets.state_of[gpu]
     for profile in reversed(range(len(coming))):
-        if fleet.worth[profile] <= fleet.worth[piece.profile] or not fleet.ranks.fits(profile, state):
+        if fleet.prices[profile] <= fleet.prices[piece.profile] or not fleet.ranks.fits(profile, state):
             continue
         queue = coming[profile]
         while queue and (fleet.slices[queue[0][0]].get(queue[0][1].start) != queue[0][1] or queue[0][0] == gpu):
             queue.popleft()
         if queue:
-            draft.lift(queue[0][1].allocation)
-            draft.put(queue[0][1].at(fleet.ranks.best_option[profile][state].start), gpu)
-            if draft.place(piece) and draft.lost_value < before:
+            draft.remove(queue[0][1].allocation)
+            draft.place_on(queue[0][1].with_start(fleet.ranks.best_option[profile][state].start), gpu)
+            if draft.place_cheapest(piece) and draft.lost_value < before:
                 queue.popleft()
                 return True
             draft.undo(lifted)
@@ -58,6 +58,9 @@ def _exchange_slice(
 
 
 def _wastes_room(fleet: SliceFleet, gpu: int) -> bool:
-    """Tell whether a GPU's slices and best additions are worth less than the whole."""
-    worth = sum(fleet.worth[piece.profile] for piece in fleet.slices[gpu].values())
-    return bool(fleet.slices[gpu]) and worth + fleet.sellable[fleet.buckets.state[gpu]] < fleet.sellable[EMPTY]
+    """Tell whether a GPU's slices and best additions have less value than an empty GPU."""
+    value = sum(fleet.prices[piece.profile] for piece in fleet.slices[gpu].values())
+    return (
+        bool(fleet.slices[gpu])
+        and value + fleet.remaining_value[fleet.buckets.state_of[gpu]] < fleet.remaining_value[EMPTY]
+    )

@@ -21,18 +21,18 @@ def place_whole_gpus(
     """
     draft, table = RelocationDraft(fleet), fleet.table
     start = table.options[slices[0].profile][EMPTY][0].start
-    gpus = sorted(fleet.buckets.gpus[EMPTY])[: len(slices)]
+    gpus = sorted(fleet.buckets.gpus_by_state[EMPTY])[: len(slices)]
     for member, gpu in zip(slices, gpus, strict=False):
-        draft.put(member.at(start), gpu)
+        draft.place_on(member.with_start(start), gpu)
     filled: set[int] = set()
     for gpu in gpus_cheapest_to_empty(fleet):
         if len(gpus) == len(slices):
             break
-        mark = draft.mark
+        mark = draft.log_position
         if gpu in filled or not drain_gpu(draft, gpu):
             continue
         filled.update(to for to, _ in draft.placed_since(mark))
-        draft.put(slices[len(gpus)].at(start), gpu)
+        draft.place_on(slices[len(gpus)].with_start(start), gpu)
         gpus.append(gpu)
     steps = draft.relocations()
     relocated = [fleet.slices[step.to_gpu][step.to_start] for step in steps]

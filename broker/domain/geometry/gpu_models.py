@@ -20,7 +20,7 @@ class GpuModelSpec:
 
     name: str
     aliases: tuple[str, ...]
-    pci: tuple[str, ...]
+    pci_ids: tuple[str, ...]
     memory_gb: int
     grid: int
     compute: int
@@ -28,10 +28,10 @@ class GpuModelSpec:
     verified: bool  # the placements were read from a real GPU
 
     @property
-    def cuttable(self) -> bool:
-        """Tell whether any profile has a known placement.
+    def has_mig_placements(self) -> bool:
+        """Whether any MIG profile has a known placement.
 
-        If not, only the GPU as a whole can be sold.
+        If not, the GPU is sold whole or in shares, never as MIG slices.
         """
         return any(profile.placements for profile in self.profiles)
 
@@ -39,7 +39,7 @@ class GpuModelSpec:
     def whole(self) -> Profile:
         return whole_gpu(grid=self.grid, compute=self.compute)
 
-    def sold_as(self, isolation: Isolation) -> tuple[Profile, ...]:
+    def profiles_with(self, isolation: Isolation) -> tuple[Profile, ...]:
         """Return every profile of this model that has the isolation."""
         if isolation is Isolation.DEVICE:
             return (self.whole,)
@@ -49,10 +49,10 @@ class GpuModelSpec:
 
     def profile(self, name: str, isolation: Isolation) -> Profile:
         """Return the profile of that name; ValueError listing the known ones otherwise."""
-        for profile in self.sold_as(isolation):
+        for profile in self.profiles_with(isolation):
             if profile.name == name:
                 return profile
-        known = ", ".join(profile.name for profile in self.sold_as(isolation)) or "none"
+        known = ", ".join(profile.name for profile in self.profiles_with(isolation)) or "none"
         raise ValueError(f"{self.name} has no {isolation} profile {name!r}; it has: {known}")
 
 
@@ -78,7 +78,7 @@ def model_named(models: Iterable[GpuModelSpec], name: str) -> GpuModelSpec:
     wanted = name.casefold()
     known = list(models)
     for model in known:
-        if wanted in (word.casefold() for word in (model.name, *model.aliases, *model.pci)):
+        if wanted in (word.casefold() for word in (model.name, *model.aliases, *model.pci_ids)):
             return model
     raise ValueError(f"unknown GPU model {name!r}; known models: {', '.join(model.name for model in known)}")
 
@@ -122,7 +122,7 @@ def _model(entry: _ModelEntry) -> GpuModelSpec:
     return GpuModelSpec(
         name=entry.name,
         aliases=tuple(entry.aliases),
-        pci=tuple(entry.pci),
+        pci_ids=tuple(entry.pci),
         memory_gb=entry.memory_gb,
         grid=entry.memory_grid or NOTIONAL_GRID,
         compute=entry.compute_slices,
@@ -147,12 +147,12 @@ def _profile(entry: _SliceEntry) -> Profile:
 def _check_override_only_adds(known: GpuModelSpec, override: GpuModelSpec) -> None:
     """Raise ValueError where an override removes or changes something."""
     ours, theirs = (known.compute, known.memory_gb), (override.compute, override.memory_gb)
-    if known.cuttable and (known.grid, *ours) != (override.grid, *theirs):
+    if known.has_mig_placements and (known.grid, *ours) != (override.grid, *theirs):
         raise ValueError(
             f"{known.name} has {known.grid} units, {known.compute} compute slices and {known.memory_gb} GB; an override"
             f" cannot make it {override.grid}, {override.compute} and {override.memory_gb}: leases are counted in them"
         )
-    lost = [word for word in (*known.aliases, *known.pci) if word not in (*override.aliases, *override.pci)]
+    lost = [word for word in (*known.aliases, *known.pci_ids) if word not in (*override.aliases, *override.pci_ids)]
     of_name = {profile.name: profile for profile in override.profiles}
     for profile in known.profiles:
         its = of_name.get(profile.name)
@@ -175,7 +175,7 @@ def _check_names_unique(models: Iterable[GpuModelSpec]) -> None:
     """Raise ValueError where two models share a name, alias or PCI id."""
     named: dict[str, str] = {}
     for model in models:
-        for word in {each.casefold() for each in (model.name, *model.aliases, *model.pci)}:
+        for word in {each.casefold() for each in (model.name, *model.aliases, *model.pci_ids)}:
             if other := named.get(word):
                 raise ValueError(f"{word!r} names both {other} and {model.name}; a GPU can match only one model")
             named[word] = model.name
@@ -183,7 +183,7 @@ def _check_names_unique(models: Iterable[GpuModelSpec]) -> None:
 
 def _check_profile(model: GpuModelSpec, profile: Profile) -> None:
     if min(profile.compute, profile.memory, profile.max_instances) < 1:
-        raise ValueError(f"{model.name}: {profile.name} has no memory units")
+        raise ValueError(f"{model.name}: {profile.name} needs at least one compute slice, memory unit and instance")
     if profile.compute > model.compute:
         raise ValueError(f"{model.name}: {profile.name} has more compute slices than the {model.compute} of the GPU")
     if not profile.placements:

@@ -61,9 +61,9 @@ def geometry_entry(report: GpuReport, known: GpuModelSpec | None) -> dict[str, A
     return {
         "name": known.name if known else f"{_product_name(report)}-{report.memory_gb}GB",
         "aliases": list(known.aliases) if known else [_product_name(report)],
-        "pci": list(dict.fromkeys([*(known.pci if known else ()), report.pci_device_id])),
+        "pci": list(dict.fromkeys([*(known.pci_ids if known else ()), report.pci_device_id])),
         "memory_gb": known.memory_gb if known else report.memory_gb,
-        "memory_grid": known.grid if known and known.cuttable else _memory_grid(report),
+        "memory_grid": known.grid if known and known.has_mig_placements else _memory_grid(report),
         "compute_slices": known.compute if known else max([1, *(each.compute for each in report.mig_profiles)]),
         "placements_verified": known is None or known.verified or _reports_all_placements(report, known),
         "profiles": list(entries.values()),
@@ -72,7 +72,7 @@ def geometry_entry(report: GpuReport, known: GpuModelSpec | None) -> dict[str, A
 
 def model_differences(report: GpuReport, known: GpuModelSpec) -> Iterator[str]:
     """Yield each difference between a GPU's report and its known model."""
-    if report.pci_device_id.casefold() not in (pci.casefold() for pci in known.pci):
+    if report.pci_device_id.casefold() not in (pci.casefold() for pci in known.pci_ids):
         yield f"{known.name} is not known with this PCI ID"
     profile_by_name = {profile.name: profile for profile in known.profiles}
     for each in report.mig_profiles:

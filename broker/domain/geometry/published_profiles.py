@@ -60,7 +60,7 @@ def missing_from_model(model: GpuModelSpec, starts: StartsByProfile) -> Publishe
 
 def dedicated_profiles(model: GpuModelSpec) -> tuple[Profile, ...]:
     """Return a model's profiles with device or hardware isolation."""
-    return tuple(profile for isolation in DEDICATED_ISOLATIONS for profile in model.sold_as(isolation))
+    return tuple(profile for isolation in DEDICATED_ISOLATIONS for profile in model.profiles_with(isolation))
 
 
 def available_placements(profile: Profile, cut: Partitioning) -> tuple[Placement, ...]:

@@ -10,7 +10,7 @@ MILLI = 1000
 
 
 def quota_milli_units(profile: Profile, model: GpuModelSpec) -> int:
-    """Return the weight: compute slices, or a share's part of its GPU's."""
+    """Return the quota weight in thousandths of a compute slice; shares count pro rata."""
     if profile.kind is not ProfileKind.SHARE:
         return profile.compute * MILLI
     weight, rest = divmod(model.compute * MILLI * profile.memory, model.grid)

@@ -16,12 +16,12 @@ WarmSlices = frozenset[PlacedSlice]  # the leftover slices of a GPU
 NO_WARM_SLICES = WarmSlices()
 
 
-class CutEffort(IntEnum):
+class PartitioningEffort(IntEnum):
     """The partitioning needed to provide a slice at a placement, quickest first."""
 
-    WARM = 0  # nothing: exactly this slice is left over there
-    FREE = 1  # it is created where nothing is
-    ANEW = 2  # leftover slices are destroyed first
+    REUSE = 0  # nothing: exactly this slice is left over there
+    CREATE = 1  # it is created where nothing is
+    REPLACE = 2  # leftover slices are destroyed first
 
 
 def is_partition(profile: Profile) -> bool:
@@ -32,13 +32,17 @@ def is_partition(profile: Profile) -> bool:
     return profile.isolation is Isolation.HARDWARE
 
 
-def must_destroy(left: PlacedSlice, profile: Profile, placement: Placement) -> bool:
+def must_destroy(leftover: PlacedSlice, profile: Profile, placement: Placement) -> bool:
     """Tell whether a leftover slice must be destroyed before a profile is placed.
 
     It must if they overlap, or need the same media engines, or the GPU changes from slices to something
     else.
     """
-    return not is_partition(profile) or left.placement.overlaps(placement) or (left.profile.media and profile.media)
+    return (
+        not is_partition(profile)
+        or leftover.placement.overlaps(placement)
+        or (leftover.profile.media and profile.media)
+    )
 
 
 def after_placing(warm: WarmSlices, profile: Profile, placement: Placement) -> WarmSlices:
@@ -71,8 +75,12 @@ def remaining_warm_slices(held: Iterable[PlacedSlice], ended: Iterable[PlacedSli
     return frozenset(found)
 
 
-def cut_effort(warm: WarmSlices, profile: Profile, placement: Placement) -> CutEffort:
+def partitioning_effort(warm: WarmSlices, profile: Profile, placement: Placement) -> PartitioningEffort:
     """Return the partitioning needed for a profile at a free placement."""
     if PlacedSlice(placement, profile) in warm:
-        return CutEffort.WARM
-    return CutEffort.ANEW if any(must_destroy(left, profile, placement) for left in warm) else CutEffort.FREE
+        return PartitioningEffort.REUSE
+    return (
+        PartitioningEffort.REPLACE
+        if any(must_destroy(left, profile, placement) for left in warm)
+        else PartitioningEffort.CREATE
+    )

@@ -45,64 +45,72 @@ WHOLE_GPU_LAYOUT = GpuLayout(((WHOLE_GPU, 1),))
 class LayoutCatalogue:
     """All full layouts of a GPU, and the unpartitioned GPU.
 
-    A layout is full if no further slice fits. `most` limits the profiles to those the node itself
+    A layout is full if no further slice fits. `max_per_gpu` limits the profiles to those the node itself
     knows, with the most of each that one GPU can have; without it the model's own limits apply.
     """
 
-    def __init__(self, model: GpuModelSpec, profiles: Iterable[Profile], most: Mapping[str, int] | None = None):
+    def __init__(self, model: GpuModelSpec, profiles: Iterable[Profile], max_per_gpu: Mapping[str, int] | None = None):
         self.model = model
         known = (profile for profile in profiles if profile.isolation is Isolation.HARDWARE)
         self.profiles = tuple(
-            sorted((p for p in known if most is None or most.get(p.name)), key=lambda p: (-p.memory, p.name))
+            sorted(
+                (p for p in known if max_per_gpu is None or max_per_gpu.get(p.name)), key=lambda p: (-p.memory, p.name)
+            )
         )
-        self._most = {p.name: min(p.max_instances, (most or {}).get(p.name, p.max_instances)) for p in self.profiles}
+        self._max_per_gpu = {
+            p.name: min(p.max_instances, (max_per_gpu or {}).get(p.name, p.max_instances)) for p in self.profiles
+        }
 
     @cached_property
-    def cuts(self) -> tuple[GpuLayout, ...]:
+    def layouts(self) -> tuple[GpuLayout, ...]:
+        """All layouts of the catalogue, sorted."""
         return tuple(sorted(self._maximal))
 
-    def geometry(self, cut: GpuLayout) -> Geometry:
+    def geometry_of(self, layout: GpuLayout) -> Geometry:
         """Return a geometry for a layout, or raise ValueError if impossible."""
-        if cut.is_whole_gpu:
+        if layout.is_whole_gpu:
             return Geometry(frozenset({PlacedSlice(self.model.whole.placements[0], self.model.whole)}))
-        wanted = dict(cut.counts)
-        unknown = sorted(set(wanted) - set(self._most))
+        wanted = dict(layout.counts)
+        unknown = sorted(set(wanted) - set(self._max_per_gpu))
         if unknown:
-            raise ValueError(f"{self.model.name} here has no {', '.join(unknown)}; its profiles: {self.names}")
+            raise ValueError(f"{self.model.name} here has no {', '.join(unknown)}; its profiles: {self.profile_names}")
         by_name = {profile.name: profile for profile in self.profiles}
-        lies = next(self._lay([by_name[p.name] for p in self.profiles for _ in range(wanted.get(p.name, 0))]), None)
-        if lies is None or any(count > self._most[name] for name, count in cut.counts):
-            raise ValueError(f"{self.model.name} cannot be partitioned into {cut}")
+        lies = next(
+            self._arrangements([by_name[p.name] for p in self.profiles for _ in range(wanted.get(p.name, 0))]), None
+        )
+        if lies is None or any(count > self._max_per_gpu[name] for name, count in layout.counts):
+            raise ValueError(f"{self.model.name} cannot be partitioned into {layout}")
         return Geometry(frozenset(lies))
 
     @property
-    def names(self) -> str:
+    def profile_names(self) -> str:
+        """The names of the profiles as a comma-separated text."""
         return ", ".join(profile.name for profile in self.profiles) or "no profiles"
 
     @property
     def _maximal(self) -> frozenset[GpuLayout]:
-        return _full_layouts(self.model.grid, self.profiles, tuple(self._most[p.name] for p in self.profiles))
+        return _full_layouts(self.model.grid, self.profiles, tuple(self._max_per_gpu[p.name] for p in self.profiles))
 
-    def _lay(self, profiles: list[Profile], state: GpuState = EMPTY_GPU) -> Iterator[list[PlacedSlice]]:
+    def _arrangements(self, profiles: list[Profile], state: GpuState = EMPTY_GPU) -> Iterator[list[PlacedSlice]]:
         """Yield ways to place all the profiles, large ones first."""
         for placement in profiles[0].placements if profiles else ():
             if state.fits(profiles[0], placement):
-                for others in self._lay(profiles[1:], state.with_held(profiles[0], placement)):
+                for others in self._arrangements(profiles[1:], state.with_held(profiles[0], placement)):
                     yield [PlacedSlice(placement, profiles[0]), *others]
         if not profiles:
             yield []
 
 
-def _is_contained(cut: GpuLayout, other: GpuLayout) -> bool:
+def _is_contained(layout: GpuLayout, other: GpuLayout) -> bool:
     """Tell whether another layout offers all that this one does, and more."""
     has = dict(other.counts)
-    return cut != other and all(has.get(name, 0) >= count for name, count in cut.counts)
+    return layout != other and all(has.get(name, 0) >= count for name, count in layout.counts)
 
 
 @lru_cache(maxsize=64)
-def _full_layouts(grid: int, profiles: tuple[Profile, ...], most: tuple[int, ...]) -> frozenset[GpuLayout]:
+def _full_layouts(grid: int, profiles: tuple[Profile, ...], max_per_gpu: tuple[int, ...]) -> frozenset[GpuLayout]:
     """Fill the GPU unit by unit in every way; keep only the full layouts."""
-    cuts: set[GpuLayout] = set()
+    layouts: set[GpuLayout] = set()
     visited: set[tuple[GpuState, int, GpuLayout]] = set()
     ways: list[tuple[GpuState, int, tuple[str, ...]]] = [(EMPTY_GPU, 0, ())]
     while ways:
@@ -112,15 +120,15 @@ def _full_layouts(grid: int, profiles: tuple[Profile, ...], most: tuple[int, ...
             continue
         visited.add(key)
         if unit == grid:
-            cuts.add(key[2])
+            layouts.add(key[2])
             continue
         ways.append((state, unit + 1, names))
-        for profile, limit in zip(profiles, most, strict=True):
+        for profile, limit in zip(profiles, max_per_gpu, strict=True):
             here = Placement(unit, profile.memory)
             full = names.count(profile.name) >= limit
             if here in profile.placements and state.fits(profile, here) and not full:
                 ways.append((state.with_held(profile, here), here.end, (*names, profile.name)))
-    slices = {cut for cut in cuts if cut.counts}
+    slices = {layout for layout in layouts if layout.counts}
     return frozenset(
-        {WHOLE_GPU_LAYOUT, *(cut for cut in slices if not any(_is_contained(cut, other) for other in slices))}
+        {WHOLE_GPU_LAYOUT, *(layout for layout in slices if not any(_is_contained(layout, other) for other in slices))}
     )

@@ -18,8 +18,8 @@ class CurrentGpu:
     """A GPU's current layout; while a lease holds a slice, it cannot change."""
 
     index: int
-    cut: GpuLayout
-    used: bool = False
+    layout: GpuLayout
+    in_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,18 @@ class CurrentNode:
 
     name: str
     gpus: tuple[CurrentGpu, ...]
-    waits_s: int | None = 0
-    changed_s_ago: int | None = None
-    open: bool = True
+    until_idle_s: int | None = 0
+    since_change_s: int | None = None
+    changeable: bool = True  # in service, and no other change of it is under way
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutPlanRules:
     """Limits that keep the layout from flapping."""
 
-    least_gain_milli: int = 125  # least gain of a change, in thousandths of a GPU's worth: one memory unit of eight
-    rest_s: int = 900  # seconds until a repartitioned node may change again
-    patience_s: int = 3600  # seconds a node may stay closed while its leases end
+    min_gain_milli: int = 125  # least gain of a change, in thousandths of a GPU's worth: one memory unit of eight
+    cooldown_s: int = 900  # seconds until a repartitioned node may change again
+    max_drain_s: int = 3600  # seconds a node may stay closed while its leases end
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class NodeLayoutPlan:
     """
 
     node: str
-    cuts: tuple[tuple[int, GpuLayout], ...]
-    changed: tuple[int, ...]
+    layouts: tuple[tuple[int, GpuLayout], ...]
+    changed_gpus: tuple[int, ...]
     gain_milli: int
 
 
@@ -59,7 +59,7 @@ class NodeLayoutPlan:
 class _PlanningPool:
     """State of one planning run: the supply, and GPUs that may change."""
 
-    filling: ServedDemand
+    demand: ServedDemand
     rules: LayoutPlanRules
     changeable_gpus: dict[str, list[CurrentGpu]] = field(default_factory=dict)
     nodes: dict[str, CurrentNode] = field(default_factory=dict)
@@ -78,41 +78,41 @@ def plan_node_layouts(
     are left alone.
     """
     rules = rules or LayoutPlanRules()
-    filling = ServedDemand(catalogue, demand)
-    pool = _PlanningPool(filling, rules, nodes={node.name: node for node in nodes})
+    served_demand = ServedDemand(catalogue, demand)
+    pool = _PlanningPool(served_demand, rules, nodes={node.name: node for node in nodes})
     for node in nodes:
         if _may_change(node, rules):
-            pool.changeable_gpus[node.name] = [gpu for gpu in node.gpus if not gpu.used]
-    fixed = [c.cut for n in nodes for c in n.gpus if n.name not in pool.changeable_gpus or c.used]
-    now = [gpu.cut for gpus in pool.changeable_gpus.values() for gpu in gpus]
-    wanted = best_gpu_layouts(filling, now, fixed, least_gain=_least_gain(filling, rules))
-    return _assign_to_nodes(pool, wanted, [*fixed, *now])
+            pool.changeable_gpus[node.name] = [gpu for gpu in node.gpus if not gpu.in_use]
+    fixed = [c.layout for n in nodes for c in n.gpus if n.name not in pool.changeable_gpus or c.in_use]
+    current = [gpu.layout for gpus in pool.changeable_gpus.values() for gpu in gpus]
+    wanted = best_gpu_layouts(served_demand, current, fixed, min_gain=_min_gain(served_demand, rules))
+    return _assign_to_nodes(pool, wanted, [*fixed, *current])
 
 
 def _may_change(node: CurrentNode, rules: LayoutPlanRules) -> bool:
-    rested = node.changed_s_ago is None or node.changed_s_ago >= rules.rest_s
-    return node.open and rested and node.waits_s is not None and node.waits_s <= rules.patience_s
+    rested = node.since_change_s is None or node.since_change_s >= rules.cooldown_s
+    return node.changeable and rested and node.until_idle_s is not None and node.until_idle_s <= rules.max_drain_s
 
 
-def _least_gain(filling: ServedDemand, rules: LayoutPlanRules) -> int:
+def _min_gain(demand: ServedDemand, rules: LayoutPlanRules) -> int:
     # Never zero: every plan must serve more, so that repeated planning terminates.
-    return max(filling.gpu_worth * rules.least_gain_milli, 1)
+    return max(demand.gpu_value * rules.min_gain_milli, 1)
 
 
 def _assign_to_nodes(
-    pool: _PlanningPool, wanted: Iterable[GpuLayout], now: Iterable[GpuLayout]
+    pool: _PlanningPool, wanted: Iterable[GpuLayout], current: Iterable[GpuLayout]
 ) -> tuple[NodeLayoutPlan, ...]:
     """Assign the wanted layouts to as few nodes as possible.
 
     Each node's change is kept only if it is worth it by itself.
     """
-    have = Counter(gpu.cut for gpus in pool.changeable_gpus.values() for gpu in gpus)
+    have = Counter(gpu.layout for gpus in pool.changeable_gpus.values() for gpu in gpus)
     want = Counter(wanted)
     spare, missing = have - want, want - have
-    supply, plans = pool.filling.supply(now), []
+    supply, plans = pool.demand.total_slices(current), []
     for name in _node_order(pool, spare):
         tried = _try_node(pool, name, spare, missing, supply)
-        if tried.plan.changed and tried.gain >= _least_gain(pool.filling, pool.rules):
+        if tried.plan.changed_gpus and tried.gain >= _min_gain(pool.demand, pool.rules):
             plans.append(tried.plan)
             spare, missing, supply = tried.spare, tried.missing, tried.supply
     return tuple(sorted(plans, key=lambda each: (-each.gain_milli, each.node)))
@@ -131,20 +131,20 @@ class _NodeTrial(NamedTuple):
 def _try_node(
     pool: _PlanningPool, name: str, spare: Counter[GpuLayout], missing: Counter[GpuLayout], supply: ProfileSupply
 ) -> _NodeTrial:
-    filling, spare, missing = pool.filling, spare.copy(), missing.copy()
-    cuts = {gpu.index: gpu.cut for gpu in pool.nodes[name].gpus}
-    before, changed = filling.worth(supply), []
+    demand, spare, missing = pool.demand, spare.copy(), missing.copy()
+    layouts = {gpu.index: gpu.layout for gpu in pool.nodes[name].gpus}
+    before, changed = demand.served_value(supply), []
     for gpu in pool.changeable_gpus[name]:
-        if spare[gpu.cut]:
-            gains = {cut: filling.gain(supply, gpu.cut, cut) for cut in sorted(+missing)}
-            best = max(gains, key=lambda cut: gains[cut])
-            supply = filling.swapped(supply, gpu.cut, best)
-            spare[gpu.cut] -= 1
+        if spare[gpu.layout]:
+            gains = {layout: demand.value_gain(supply, gpu.layout, layout) for layout in sorted(+missing)}
+            best = max(gains, key=lambda layout: gains[layout])
+            supply = demand.slices_after_change(supply, gpu.layout, best)
+            spare[gpu.layout] -= 1
             missing[best] -= 1
-            cuts[gpu.index] = best
+            layouts[gpu.index] = best
             changed.append(gpu.index)
-    gain = filling.worth(supply) - before
-    plan = NodeLayoutPlan(name, tuple(sorted(cuts.items())), tuple(changed), gain // filling.gpu_worth)
+    gain = demand.served_value(supply) - before
+    plan = NodeLayoutPlan(name, tuple(sorted(layouts.items())), tuple(changed), gain // demand.gpu_value)
     return _NodeTrial(plan, gain, spare, missing, supply)
 
 
@@ -155,17 +155,17 @@ def _node_order(pool: _PlanningPool, spare: Counter[GpuLayout]) -> list[str]:
     """
 
     def absorbs(name: str) -> int:
-        return sum((Counter(gpu.cut for gpu in pool.changeable_gpus[name]) & spare).values())
+        return sum((Counter(gpu.layout for gpu in pool.changeable_gpus[name]) & spare).values())
 
-    return sorted(pool.changeable_gpus, key=lambda name: (pool.nodes[name].waits_s or 0, -absorbs(name), name))
+    return sorted(pool.changeable_gpus, key=lambda name: (pool.nodes[name].until_idle_s or 0, -absorbs(name), name))
 
 
 RUNNING_WEIGHT, QUEUED_WEIGHT, ENDED_WEIGHT = 1000, 1000, 500
-COUNTS_AFTER_S = 120  # seconds; younger requests may still be placed without a change
+MIN_QUEUED_S = 120  # seconds; younger requests may still be placed without a change
 
 
 def weigh_demand(
-    live: Mapping[str, int], waiting: Iterable[tuple[str, float]], lately: Mapping[str, int]
+    running: Mapping[str, int], queued: Iterable[tuple[str, float]], recently_ended: Mapping[str, int]
 ) -> dict[str, int]:
     """Weigh the demand in thousandths: running, long-queued and recently ended leases.
 
@@ -173,10 +173,10 @@ def weigh_demand(
     up between two of its leases.
     """
     demand: Counter[str] = Counter()
-    for profile, count in live.items():
+    for profile, count in running.items():
         demand[profile] += RUNNING_WEIGHT * count
-    for profile, waited_s in waiting:
-        demand[profile] += QUEUED_WEIGHT if waited_s >= COUNTS_AFTER_S else 0
-    for profile, count in lately.items():
+    for profile, waited_s in queued:
+        demand[profile] += QUEUED_WEIGHT if waited_s >= MIN_QUEUED_S else 0
+    for profile, count in recently_ended.items():
         demand[profile] += ENDED_WEIGHT * count
     return dict(demand)

@@ -38,23 +38,23 @@ def common_limits(published: Iterable[Mapping[str, int] | None]) -> dict[str, in
     return {name: min(each.get(name, 0) for each in limits) for name in limits[0]}
 
 
-def mig_config(cuts: Mapping[int, GpuLayout]) -> list[dict[str, Any]]:
+def mig_config(layouts: Mapping[int, GpuLayout]) -> list[dict[str, Any]]:
     """Return a node's layout as a config, with one entry per distinct GPU layout."""
     return [
-        {"devices": sorted(at for at, each in cuts.items() if each == cut), "mig-enabled": False}
-        if cut.is_whole_gpu
+        {"devices": sorted(at for at, each in layouts.items() if each == layout), "mig-enabled": False}
+        if layout.is_whole_gpu
         else {
-            "devices": sorted(at for at, each in cuts.items() if each == cut),
+            "devices": sorted(at for at, each in layouts.items() if each == layout),
             "mig-enabled": True,
-            "mig-devices": dict(cut.counts),
+            "mig-devices": dict(layout.counts),
         }
-        for cut in sorted(set(cuts.values()))
+        for layout in sorted(set(layouts.values()))
     ]
 
 
-def layout_name(cuts: Mapping[int, GpuLayout]) -> str:
+def layout_name(layouts: Mapping[int, GpuLayout]) -> str:
     """Return a layout's name, derived from its content alone."""
-    text = json.dumps(mig_config(cuts), sort_keys=True)
+    text = json.dumps(mig_config(layouts), sort_keys=True)
     return NAME_PREFIX + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -63,11 +63,11 @@ def layout_alias(name: str) -> str:
     return name + ALIAS_SUFFIX
 
 
-def slices_offered(cuts: Iterable[GpuLayout]) -> dict[str, int]:
+def slices_offered(layouts: Iterable[GpuLayout]) -> dict[str, int]:
     """Return the slices a node with these layouts offers, whole GPUs included."""
     slots: dict[str, int] = {}
-    for cut in cuts:
-        for profile, count in cut.counts:
+    for layout in layouts:
+        for profile, count in layout.counts:
             slots[profile] = slots.get(profile, 0) + count
     return slots
 

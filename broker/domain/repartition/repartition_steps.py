@@ -50,7 +50,7 @@ UNRELIABLE_INVENTORY_STEPS = frozenset({S.CONFIGURING, S.REPARTITIONING, S.RETRY
 PENDING_TIMEOUT = timedelta(minutes=10)
 REBOOT_TIMEOUT = timedelta(minutes=20)
 RENAME_PAUSE = timedelta(seconds=5)
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,32 +91,34 @@ class RepartitionDecision:
     """The next step with its reason; the node is configured or tainted first."""
 
     step: RepartitionStep
-    why: str
+    reason: str
     config_to_apply: str = ""
     taint: bool = False
 
 
-def decide_next_step(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+def decide_next_step(
+    progress: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout
+) -> RepartitionDecision:
     """Return the next step after observing the node.
 
     The same step means: observe it again later.
     """
     if not observed.exists:
         return RepartitionDecision(S.QUARANTINED, "the node is no longer in the cluster")
-    if at.step is S.DRAINING:
-        return _after_draining(at, observed)
-    if at.step is S.CONFIGURING:
-        return _after_labelling(at, observed, wanted)
-    if at.step is S.REPARTITIONING:
-        return _after_cutting(at, observed, wanted)
-    if at.step is S.RETRYING:
-        return _after_nudging(observed, wanted)
-    raise ValueError(f"a change that is {at.step} asks its node nothing")
+    if progress.step is S.DRAINING:
+        return _after_draining(progress, observed)
+    if progress.step is S.CONFIGURING:
+        return _after_configuring(progress, observed, wanted)
+    if progress.step is S.REPARTITIONING:
+        return _after_repartitioning(progress, observed, wanted)
+    if progress.step is S.RETRYING:
+        return _after_retrying(observed, wanted)
+    raise ValueError(f"a change that is {progress.step} asks its node nothing")
 
 
-def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> RepartitionDecision:
-    if at.held_slots or observed.pods:
-        leases = f"{at.held_slots} slice{'s are' if at.held_slots != 1 else ' is'} still in use"
+def _after_draining(progress: RepartitionProgress, observed: ObservedLayout) -> RepartitionDecision:
+    if progress.held_slots or observed.pods:
+        leases = f"{progress.held_slots} slice{'s are' if progress.held_slots != 1 else ' is'} still in use"
         pods = f"{observed.pods} pod{'s' if observed.pods != 1 else ''} still running"
         return RepartitionDecision(S.DRAINING, f"{leases}; {pods}", taint=not observed.tainted)
     if not observed.tainted:
@@ -124,18 +126,22 @@ def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> Repart
     return RepartitionDecision(S.CONFIGURING, "no leases are left on the node")
 
 
-def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+def _after_configuring(
+    progress: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout
+) -> RepartitionDecision:
     if observed.config == wanted.config:
-        if at.observed_before or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
+        if progress.observed_before or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
             return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested")
         # An earlier failed change set the same name: the node would not react to it.
         return RepartitionDecision(S.RETRYING, f"config {wanted.config} was requested before and failed")
-    if at.held_slots or observed.pods or not observed.tainted:  # a pod that started there is not evicted
+    if progress.held_slots or observed.pods or not observed.tainted:  # a pod that started there is not evicted
         return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
     return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested", config_to_apply=wanted.config)
 
 
-def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+def _after_repartitioning(
+    progress: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout
+) -> RepartitionDecision:
     if observed.config != wanted.config:
         return RepartitionDecision(
             S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
@@ -144,13 +150,14 @@ def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: Ta
         return RepartitionDecision(S.QUARANTINED, "the node failed to repartition its GPUs")
     if observed.state == "success" and dict(observed.slots) == dict(wanted.slots):
         return RepartitionDecision(S.REOPENING, "the node offers the new layout")
-    if at.since < (REBOOT_TIMEOUT if observed.state == "rebooting" else PENDING_TIMEOUT):
+    if progress.since < (REBOOT_TIMEOUT if observed.state == "rebooting" else PENDING_TIMEOUT):
         return RepartitionDecision(S.REPARTITIONING, _describe_state(observed))
-    if at.attempts < ATTEMPTS:
+    if progress.attempts < MAX_ATTEMPTS:
         return RepartitionDecision(
-            S.RETRYING, f"{_describe_state(observed)} for {at.since.total_seconds() / 60:.0f} min: requested again"
+            S.RETRYING,
+            f"{_describe_state(observed)} for {progress.since.total_seconds() / 60:.0f} min: requested again",
         )
-    return RepartitionDecision(S.QUARANTINED, f"{_describe_state(observed)} after {at.attempts} requests")
+    return RepartitionDecision(S.QUARANTINED, f"{_describe_state(observed)} after {progress.attempts} requests")
 
 
 def _describe_state(observed: ObservedLayout) -> str:
@@ -159,7 +166,7 @@ def _describe_state(observed: ObservedLayout) -> str:
     return f"the node is {observed.state}" if observed.state else "the node has not started"
 
 
-def _after_nudging(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+def _after_retrying(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.alias:
         return RepartitionDecision(
             S.REPARTITIONING, f"config {wanted.config} is requested again", config_to_apply=wanted.config

@@ -33,7 +33,7 @@ def map_trace_request(*, num_gpu: int, gpu_milli: int, model: GpuModelSpec) -> T
 
 
 def _slice(model: GpuModelSpec, compute: int) -> Profile:
-    sizes = [each for each in model.sold_as(Isolation.HARDWARE) if each.compute == compute]
+    sizes = [each for each in model.profiles_with(Isolation.HARDWARE) if each.compute == compute]
     if not sizes:
         raise ValueError(f"{model.name} has no slice of {compute} compute slices, which mapping C7 needs")
     return min(sizes, key=lambda each: (each.memory, each.media))

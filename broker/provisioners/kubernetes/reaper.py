@@ -1,4 +1,4 @@
-"""Delete the anchors of overdue leases; runs inside a cluster every minute.
+"""In-cluster CronJob: delete each overdue lease's owner ConfigMap (anchor), and so its objects.
 
 It works without the broker. The broker moves `paid-until` ahead as long as it is alive and a lease is
 paid. The time is that of the API server.
@@ -21,12 +21,12 @@ from broker.provisioners.kubernetes.client.kinds import CONFIG_MAP, ObjectRef
 from broker.provisioners.kubernetes.client.transport import KubernetesApi, Transport
 from broker.provisioners.kubernetes.render.lease import format_time
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-WITHIN_S = 40.0
+SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TIME_LIMIT_S = 40.0
 
 
 def find_overdue(anchors: Iterable[objects.ClusterObjectHeader], *, now: datetime) -> list[objects.FullObjectMeta]:
-    """Return the anchors past their paid time; unlabelled ones are not ours to judge."""
+    """Return anchor ConfigMaps whose paid-until annotation has passed and that are not being deleted."""
     found = []
     for each in anchors:
         until = each.metadata.annotations.get(labels.PAID_UNTIL, "")
@@ -76,22 +76,25 @@ def pod_kubeconfig() -> dict[str, Any]:
     """Return the kubeconfig of the pod's own service account."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     server = f"[{host}]" if ":" in host else host  # brackets around an IPv6 address before a port
-    cluster = {"server": f"https://{server}:{port}", "certificate-authority": str(ACCOUNT / "ca.crt")}
+    cluster = {"server": f"https://{server}:{port}", "certificate-authority": str(SERVICE_ACCOUNT_DIR / "ca.crt")}
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "own",
         "clusters": [{"name": "own", "cluster": cluster}],
         "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
-        "users": [{"name": "own", "user": {"tokenFile": str(ACCOUNT / "token")}}],
+        "users": [{"name": "own", "user": {"tokenFile": str(SERVICE_ACCOUNT_DIR / "token")}}],
     }
 
 
 def main() -> int:
     try:
-        found = delete_overdue(Transport(pod_kubeconfig).within(WITHIN_S))
+        found = delete_overdue(Transport(pod_kubeconfig).within(TIME_LIMIT_S))
     except (ApiRefusal, ClusterUnreachable) as error:
-        print(f"the API server cannot be reached: {error}; the next run tries again", file=sys.stderr)
+        print(
+            f"the API server cannot be reached or refused the request: {error}; the next run tries again",
+            file=sys.stderr,
+        )
         return 1
     for name in found.deleted:
         print(f"deleted {name}: its paid time is over")

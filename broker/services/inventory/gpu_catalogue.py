@@ -161,7 +161,7 @@ def _on_demand_shares(any_share: bool) -> Iterator[tuple[str, str, Profile]]:
                 (model, region, how) for how in (Isolation.SOFT, Isolation.NONE) if how in dynamic_isolations(driver)
             }
     for model, region, how in sorted(able):
-        for profile in gpu_model_spec(model).sold_as(how):
+        for profile in gpu_model_spec(model).profiles_with(how):
             yield model, region, profile
 
 
@@ -170,7 +170,7 @@ def plain_profiles(spec: GpuModelSpec) -> list[Profile]:
 
     Slices come from large to small.
     """
-    slices = [p for p in spec.sold_as(Isolation.HARDWARE) if "+" not in p.name and "-" not in p.name]
+    slices = [p for p in spec.profiles_with(Isolation.HARDWARE) if "+" not in p.name and "-" not in p.name]
     slices.sort(key=lambda p: (-p.memory, -p.compute))
     return [spec.whole, *slices]
 

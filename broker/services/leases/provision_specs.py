@@ -9,7 +9,7 @@ from django.utils.crypto import salted_hmac
 
 from broker.domain.geometry.gpu_models import NOTIONAL_GRID
 from broker.domain.lifecycle.states import LeaseCondition, LeaseState
-from broker.domain.placement.warm_slices import CutEffort
+from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
 from broker.services.leases.lifecycle import extension
@@ -89,7 +89,7 @@ def _volume_spec(lease: Lease) -> VolumeRef | None:
     return VolumeRef(lease.volume.pk, lease.volume.size_gib, lease.tenant_id, lease.project_id)
 
 
-def _cut_efforts(lease: Lease, held: Sequence[_HeldPlacement]) -> Sequence[CutEffort | None]:
+def _cut_efforts(lease: Lease, held: Sequence[_HeldPlacement]) -> Sequence[PartitioningEffort | None]:
     """Return per slice what a simulated cluster must repartition.
 
     Only for leases that were not observed yet.
@@ -103,7 +103,7 @@ def _cut_efforts(lease: Lease, held: Sequence[_HeldPlacement]) -> Sequence[CutEf
     return required_cut_efforts(places, lease.offering.profile, lease.offering.isolation)
 
 
-def _slice(held: _HeldPlacement, cutting: CutEffort | None) -> ProvisionSlice:
+def _slice(held: _HeldPlacement, cutting: PartitioningEffort | None) -> ProvisionSlice:
     return ProvisionSlice(
         held.node_id,
         held.gpu_id,

@@ -161,7 +161,7 @@ class GpuIndex:
         for node in nodes:
             self.links.forget(node)
             for index in self._indexes.values():
-                index.best.linked_anew(node)
+                index.best.mark_links_changed(node)
 
     def _update_nodes(self, nodes: Iterable[str]) -> None:
         """Update the shared GPUs of nodes whose occupants changed.

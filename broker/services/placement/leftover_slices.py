@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from broker.domain.placement.warm_slices import CutEffort, cut_effort
+from broker.domain.placement.warm_slices import PartitioningEffort, partitioning_effort
 from broker.services.inventory.gpu_catalogue import profile_named
 from broker.services.placement.gpu_changes import FIXED_DRIVERS
 from broker.services.placement.placement_gpus import parse_warm_slices
@@ -21,7 +21,7 @@ class OtherSlicesRow(NamedTuple):
     ended: str | None
 
 
-def required_cut_efforts(places: Sequence[GpuSlot], profile: str, isolation: str) -> list[CutEffort]:
+def required_cut_efforts(places: Sequence[GpuSlot], profile: str, isolation: str) -> list[PartitioningEffort]:
     """Return per slice what must be done on its GPU before it can start."""
     gpus, starts = [gpu for gpu, _ in places], [start for _, start in places]
     values = {"gpus": gpus, "starts": starts, "fixed_drivers": FIXED_DRIVERS}
@@ -31,5 +31,5 @@ def required_cut_efforts(places: Sequence[GpuSlot], profile: str, isolation: str
         row = rows[gpu]
         wanted = profile_named(row.model, profile, isolation)
         warm = parse_warm_slices(row.model, row.occupied or "", row.ended or "")
-        efforts.append(cut_effort(warm, wanted, wanted.placed_at(start)))
+        efforts.append(partitioning_effort(warm, wanted, wanted.placed_at(start)))
     return efforts

@@ -13,7 +13,13 @@ from broker.domain.geometry.published_profiles import Partitioning, PublishedPro
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.pool import GpuView
 from broker.domain.placement.slots import Slot
-from broker.domain.placement.warm_slices import NO_WARM_SLICES, CutEffort, WarmSlices, cut_effort, remaining_warm_slices
+from broker.domain.placement.warm_slices import (
+    NO_WARM_SLICES,
+    PartitioningEffort,
+    WarmSlices,
+    partitioning_effort,
+    remaining_warm_slices,
+)
 from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_named
 
 # A pool is the GPUs that may serve the same requests: one GpuModel in one region.
@@ -86,7 +92,8 @@ def describe_placement(slots: Sequence[Slot], gpus: Mapping[str, PlacementGpu], 
     """Return a sentence on the placement, noting slices that are still partitioned."""
     where = ", ".join(sorted({gpu.location for gpu in gpus.values()}))
     warm = all(
-        cut_effort(gpus[slot.gpu].warm or NO_WARM_SLICES, profile, slot.placement) is CutEffort.WARM for slot in slots
+        partitioning_effort(gpus[slot.gpu].warm or NO_WARM_SLICES, profile, slot.placement) is PartitioningEffort.REUSE
+        for slot in slots
     )
     return f"placed on {where}" + (STILL_PARTITIONED if warm else "")
 

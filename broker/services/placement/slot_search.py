@@ -100,7 +100,7 @@ def _find_in_index(
     stock: GpuIndex, index: RequestIndex, profile: Profile, request: PlacementRequest
 ) -> tuple[Slot, ...] | None:
     if request.quantity == 1:
-        best = index.best.choose(profile)
+        best = index.best.find_cheapest_slot(profile)
         return (best,) if best else None
     # Several shares are not sold to one lease.
     if isinstance(index.best, SharePool) or index.best.how_many_fit(profile) < request.quantity:
@@ -111,7 +111,7 @@ def _find_in_index(
         count=request.quantity,
         same_node=request.same_node,
         topologies=stock.links,
-        within=LINK_LIMITS.get(request.topology),
+        max_link=LINK_LIMITS.get(request.topology),
     )
 
 

@@ -120,10 +120,10 @@ def _choose_slots(pool: PoolKey, rows: Sequence[BatchLease], without: set[str]) 
         index = stock.index(pool, Isolation.HARDWARE)
         # Slices have hardware isolation: a PoolIndex ranks them, which supports trial placements.
         assert isinstance(index.best, PoolIndex)
-        with index.changed(without=without, along=()), index.best.trying() as hold:
+        with index.changed(without=without, along=()), index.best.hold_temporarily() as hold:
             for row in rows:
                 profile = profile_named(pool[0], row.profile, row.isolation)
-                slot = index.best.choose(profile)
+                slot = index.best.find_cheapest_slot(profile)
                 if slot is None:
                     break
                 hold(slot, profile)

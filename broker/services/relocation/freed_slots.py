@@ -6,7 +6,7 @@ from itertools import islice
 
 from broker.domain.defragmentation.evacuation import WholeGpuPlacement, evacuate_node
 from broker.domain.defragmentation.fleet import LiveSlice
-from broker.domain.defragmentation.gang_room import GangRoom, make_room_for_gang
+from broker.domain.defragmentation.gang_room import GangPlacement, make_room_for_gang
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.relocation_draft import SliceRelocation
 from broker.domain.defragmentation.whole_gpus import place_whole_gpus
@@ -90,21 +90,21 @@ def _free_slots_for(
     gang = [LiveSlice(f"{entry.lease_id} {member}", number, 0) for member in range(entry.quantity)]
     worth = entry.quantity * profile.memory * MILLI_PER_GPU // fleet.table.grid
     gain, same_node = worth * GPU_WORTH_S // MILLI_PER_GPU, entry.same_node and entry.quantity > 1
-    found: GangRoom | WholeGpuPlacement | None
+    found: GangPlacement | WholeGpuPlacement | None
     if profile.memory < fleet.table.grid:
         found = make_room_for_gang(fleet, gang, same_node=same_node, gain=gain, budget=budget)
     elif same_node:
         within = LINK_LIMITS.get(entry.topology)
         near = None if within is None else pool.link_check(within)
-        found = evacuate_node(fleet, gang, near=near, opening=True, gain=gain, budget=budget)
+        found = evacuate_node(fleet, gang, are_near=near, use_empty_gpus=True, gain=gain, budget=budget)
     else:
         found = place_whole_gpus(fleet, gang, gain=gain, budget=budget)
     if found is None:
         return None
-    slots = tuple((fleet.gpu[m.allocation], fleet.start[m.allocation], profile.memory) for m in gang)
+    slots = tuple((fleet.gpu_of[m.allocation], fleet.start_of[m.allocation], profile.memory) for m in gang)
     if not found.steps:  # it fits already, and is placed by the next queue run
         for member in gang:
-            fleet.lift(member.allocation)
+            fleet.remove(member.allocation)
         return None
     return FreedSlots(entry.lease_id, _describe_request(entry, offering), slots, found.steps)
 

@@ -62,7 +62,7 @@ def choose_relocations(pool: RelocationPool, *, now: datetime, most: int = MAX_R
     plan = plan_defragmentation(pool.fleet, gain=GPU_WORTH_S, budget=budget)
     for step in plan.steps:
         apply_relocation(pool.fleet, step)
-    return RelocationChoice(plan.steps, plan.before - plan.after)
+    return RelocationChoice(plan.steps, plan.gpus_before - plan.gpus_after)
 
 
 def _recent_by_tenant(now: datetime) -> dict[str, int]:

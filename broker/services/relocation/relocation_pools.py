@@ -101,7 +101,7 @@ def _build_pool(
     now: datetime,
 ) -> RelocationPool:
     spec = gpu_model_spec(model)
-    profiles = (spec.whole, *spec.sold_as(Isolation.HARDWARE))
+    profiles = (spec.whole, *spec.profiles_with(Isolation.HARDWARE))
     profiles = published.only(profiles) if published else profiles
     numbers = {(each.name, each.isolation.value): n for n, each in enumerate(profiles)}
     # A share, or a profile that its GPU no longer publishes, has no number: that GPU is left out.
@@ -114,7 +114,7 @@ def _build_pool(
         for each in held[gpu.pk]:
             profile, start = numbers[each.profile, each.isolation], each.placement.lower
             cost = cost_s if _is_relocatable(each, now) else None
-            fleet.hold(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
+            fleet.place_on(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
     everything = {each.pk: each for its in held.values() for each in its}
     return RelocationPool(cluster, model, tuple(dedicated), everything, fleet, numbers)
 

@@ -31,7 +31,7 @@ def current_layout(gpu: Gpu) -> GpuLayout | None:
 def store_gpu_layout(gpu: Gpu, cut: GpuLayout) -> None:
     """Store the partitioning of a GPU."""
     spec = gpu_model_spec(gpu.gpu_model_id)
-    layout = layout_to_rows(LayoutCatalogue(spec, spec.profiles).geometry(cut))
+    layout = layout_to_rows(LayoutCatalogue(spec, spec.profiles).geometry_of(cut))
     Gpu.objects.filter(pk=gpu.pk).update(
         layout_policy=LayoutPolicy.FIXED, fixed_layout=layout, version=F("version") + 1
     )

@@ -75,7 +75,7 @@ def _plans_with_gain(
 
     Other nodes stay as they are, but what they offer counts.
     """
-    views = [replace(view, open=view.open and view.name in limits) for view in pool.views]
+    views = [replace(view, changeable=view.changeable and view.name in limits) for view in pool.views]
     spec = gpu_model_spec(pool.model)
     return plan_node_layouts(
         views, pool.demand, LayoutCatalogue(spec, plain_profiles(spec), common_limits(limits.values()))
@@ -90,7 +90,7 @@ def _store_plans(pool: RepartitionPool, plans: dict[str, NodeLayoutPlan], now: d
         "node__cluster"
     ):
         same = plans.get(change.node_id)
-        if same and change.cuts == dict(same.cuts):
+        if same and change.layouts == dict(same.layouts):
             chosen.append(change)
             del plans[change.node_id]
         else:
@@ -104,13 +104,13 @@ def _create_plan(pool: RepartitionPool, each: NodeLayoutPlan, now: datetime) -> 
     view = next(view for view in pool.views if view.name == each.node)
     change = Repartition.objects.create(
         node=pool.nodes[each.node],
-        wanted=stored_layout(dict(each.cuts)),
-        before=stored_layout({gpu.index: gpu.cut for gpu in view.gpus}),
+        wanted=stored_layout(dict(each.layouts)),
+        before=stored_layout({gpu.index: gpu.layout for gpu in view.gpus}),
         gain_milli=each.gain_milli,
         step_at=now,
         planned_at=now,
     )
-    gpus = f"{len(each.changed)} GPU{'s' if len(each.changed) > 1 else ''} repartitioned"
+    gpus = f"{len(each.changed_gpus)} GPU{'s' if len(each.changed_gpus) > 1 else ''} repartitioned"
     why = f"{gpus}, to serve {each.gain_milli / 1000:.2f} GPUs' worth more of what is asked for"
     RepartitionLogEntry.objects.create(change=change, seq=0, step=RepartitionStep.PLANNED.value, at=now, why=why)
     return change

@@ -62,7 +62,7 @@ def _is_plannable(its: Sequence[Gpu]) -> bool:
     alike = len({gpu.gpu_model_id for gpu in its}) == 1
     return (
         alike
-        and gpu_model_spec(its[0].gpu_model_id).cuttable
+        and gpu_model_spec(its[0].gpu_model_id).has_mig_placements
         and all(layout_rows.current_layout(gpu) is not None for gpu in its)
     )
 
@@ -90,9 +90,9 @@ def _current_node(its: Sequence[Gpu], past: _NodeHistory, now: datetime) -> Curr
             for gpu in its
             if gpu.health == GpuHealth.HEALTHY
         ),
-        waits_s=None if waits == UNKNOWN_END_S else max(waits, 0),
-        changed_s_ago=int((now - changed).total_seconds()) if changed else None,
-        open=in_service and node.state == NodeState.READY and node.pk not in past.repartitioning,
+        until_idle_s=None if waits == UNKNOWN_END_S else max(waits, 0),
+        since_change_s=int((now - changed).total_seconds()) if changed else None,
+        changeable=in_service and node.state == NodeState.READY and node.pk not in past.repartitioning,
     )
 
 

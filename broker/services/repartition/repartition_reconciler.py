@@ -62,7 +62,7 @@ def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> Re
     machine = machine_of(change.node)
     if change.step == S.CLOSING:
         partitioner.taint(machine, on=True)
-        partitioner.prepare(machine, change.cuts, now=now)  # it loads the layout while the last lease is awaited
+        partitioner.prepare(machine, change.layouts, now=now)  # it loads the layout while the last lease is awaited
         return RepartitionDecision(S.DRAINING, "no new leases are placed on it")
     if change.step in (S.REOPENING, S.CANCELLING):
         partitioner.taint(machine, on=False)
@@ -83,7 +83,7 @@ def _instruct_node(
     change: Repartition, partitioner: NodePartitioner, decision: RepartitionDecision, version: str, now: datetime
 ) -> RepartitionDecision:
     machine = machine_of(change.node)
-    if wait := partitioner.prepare(machine, change.cuts, now=now):
+    if wait := partitioner.prepare(machine, change.layouts, now=now):
         return RepartitionDecision(
             S(change.step), f"waiting for the node to read the layout, another {wait.total_seconds():.0f} s"
         )
@@ -93,8 +93,8 @@ def _instruct_node(
 
 
 def target_layout_of(change: Repartition) -> TargetLayout:
-    name = layout_name(change.cuts)
-    return TargetLayout(name, layout_alias(name), slices_offered(change.cuts.values()))
+    name = layout_name(change.layouts)
+    return TargetLayout(name, layout_alias(name), slices_offered(change.layouts.values()))
 
 
 def _progress_of(change: Repartition, held: int, now: datetime) -> RepartitionProgress:
@@ -111,10 +111,10 @@ def _apply_decision(change: Repartition, decision: RepartitionDecision, now: dat
     if decision.step == change.step:
         _schedule_check(change, decision, now)
         return
-    if not set_repartition_step(change, decision.step, why=decision.why, now=now):
+    if not set_repartition_step(change, decision.step, why=decision.reason, now=now):
         return  # another worker was faster; the observation is outdated
     if change.step == S.DONE:
-        layout_rows.store_node_layout(change.node_id, change.cuts)
+        layout_rows.store_node_layout(change.node_id, change.layouts)
     if change.is_over:
         _enqueue_queue_runs(change, now)
     else:
@@ -125,7 +125,7 @@ def _schedule_check(change: Repartition, decision: RepartitionDecision, now: dat
     after = RECHECK_LEASES_AFTER if change.step == S.DRAINING else RECHECK_AFTER
     after = RENAME_PAUSE if decision.config_to_apply else after
     Repartition.objects.filter(pk=change.pk, seq=change.seq).update(
-        why=decision.why[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
+        why=decision.reason[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
     )
 
 

@@ -86,7 +86,7 @@ def _free_unit_seconds(
 
 
 def _state_at(intervals: Iterable[HeldInterval], at: int) -> GpuState:
-    """Return the GPU's state at a moment, which decides what free units are worth."""
+    """Return the GPU's occupancy at a moment, from which fragmented units are computed."""
     mask, media, isolation = 0, False, None
     for interval in intervals:
         if interval.since <= at < interval.until:

@@ -49,7 +49,7 @@ LAST_DAY = utc("2026-10-31 20:00:00")
 
 
 def create_month() -> None:
-    """Create the month; committed unless a transaction is open."""
+    """Create all tenants and their usage; committed unless a transaction is open."""
     with payments.using_gateway(SimulatedGateway()), outbox.captured(lambda *_: None):
         set_tax_rate("DE", 19)
         set_tax_rate("FR", 20)
@@ -85,7 +85,7 @@ def _credited(slices: Offering) -> None:
 
 
 def _settled_from_its_balance(slices: Offering) -> None:
-    """Create a foreign business whose partly credited September pays for October."""
+    """Create a foreign business whose September credit note reduces its October invoice."""
     tenant, root = create_customer("Asia/Kolkata")
     set_billing_details(tenant, ATELIER)
     add_ended_lease(root, slices, utc("2026-09-12 00:00:00"), 9 * HOUR)
@@ -98,7 +98,7 @@ def _settled_from_its_balance(slices: Offering) -> None:
 
 
 def _reclaimed_spot(spot: Offering) -> None:
-    """A consumer whose spot leases were reclaimed at once, late and never."""
+    """A consumer with spot leases reclaimed within two minutes, later, and not at all."""
     _, root = create_customer("Australia/Lord_Howe")
     set_billing_details(root.tenant, PERSON)
     for day, seconds in ((4, 40), (9, 4000), (17, 119)):
@@ -134,7 +134,7 @@ def _prepaid(slices: Offering, *, cents: int) -> None:
 
 
 def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:
-    """Create a lease requested for a week and active since."""
+    """Create a one-week lease that has been active since `begun`."""
     lease = add_running_lease(project, offering, begun)
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(active_at=begun, max_duration_s=168 * HOUR)
@@ -142,7 +142,7 @@ def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:
 
 
 def _late(slices: Offering, spot: Offering) -> None:
-    """Invoice September before a node reports the rest of its usage."""
+    """Invoice September before the last of its usage is reported."""
     tenant, root = create_customer("America/St_Johns")
     add_ended_lease(root, slices, utc("2026-09-03 00:00:00"), HOUR)
     _september(tenant)

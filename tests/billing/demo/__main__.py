@@ -48,14 +48,14 @@ def main(folder: str = FOLDER) -> int:
         october = bundled()
         story.until_the_end()
         handed = demo_documents.hand_out(out, final(), story.note, now=sim.now)
-        found = list(checks.every(story, handed, october, bundled()))
+        found = list(checks.run_checks(story, handed, october, bundled()))
     print(f"\n  {'check':62} {'result':44}")
     for check in found:
-        print(f"  {check.says:62} {check.found:44} {'ok' if check.holds else 'WRONG'}")
+        print(f"  {check.description:62} {check.found:44} {'ok' if check.passed else 'WRONG'}")
     for line in handed.wrong:
         print(line)
     print(f"\n  documents, page images, bundles and e-mails: {folder}; {perf_counter() - begun:.0f} s")
-    return 0 if all(check.holds for check in found) else 1
+    return 0 if all(check.passed for check in found) else 1
 
 
 if __name__ == "__main__":

@@ -28,17 +28,17 @@ from tests.billing.demo.demo_month import (
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the table."""
+    """Result of one check: what was checked, what was found, whether it passed."""
 
-    says: str
+    description: str
     found: str
-    holds: bool
+    passed: bool
 
 
-def every(
+def run_checks(
     story: DemoMonth, handed: CheckedDocuments, october: dict[str, bytes], again: dict[str, bytes]
 ) -> Iterator[Check]:
-    """Check everything; `october` holds the earlier bundles, `again` the current ones."""
+    """Yield all checks; compares October's invoice bundles at issue (`october`) with now (`again`)."""
     yield from _documents(handed)
     yield from _kept()
     yield from _books()

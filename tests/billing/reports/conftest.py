@@ -1,4 +1,4 @@
-"""Tenant on one node of four priced H100 GPUs."""
+"""Fixture for report tests: a tenant and one node with four priced H100 GPUs."""
 
 from typing import TYPE_CHECKING
 

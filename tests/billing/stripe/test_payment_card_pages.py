@@ -132,8 +132,8 @@ def test_invoice_page_and_api_show_disputes_and_refunds(portal: PortalSession, f
     for event_id in webhook_inbox.due_events(now=sim.now):
         webhook_events.process_event(event_id, now=sim.now)
     page = portal.read(f"/invoices/{final.pk}/")
-    assert "disputed since" in page
-    assert "needs_response" in page
+    assert "charged back on" in page
+    assert "Chargeback status: needs response. The invoice amount stays the same." in page
     assert "refunded to the payment card" in page
     body = ApiClient(portal.owner.token(Role.BILLING, now=sim.now)).send("GET", f"/api/v1/payments/{paid.pk}").json()
     assert [each["status"] for each in body["disputes"]] == ["needs_response"]

@@ -254,6 +254,7 @@ def test_operators_see_differences_and_the_next_step(fake: FakeStripe, settings:
         assert "1 Stripe item need" in client.get("/ops/system/").content.decode()
     (found,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
     assert (found["kind"], found["ours"], found["booked"]) == ("paid_here_not_there", 200, 200)
+    assert (found["next_step"] != "", found["returned"], found["acknowledge_reason"]) == (True, None, "")
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 
@@ -432,6 +433,8 @@ def test_operators_can_retry_a_parked_event(fake: FakeStripe, settings: Any) -> 
     webhook_events.process_event(found["id"], now=now)
     client = operator_client(settings)
     assert "teleported" in client.get("/ops/stripe/").content.decode()
+    (event,) = client.get("/api/v1/ops/stripe-events").json()["items"]
+    assert ("teleported" in event["outcome"], event["recovered"]) == (True, False)
     sent["status"] = "paid"
     answer = client.post(f"/ops/stripe/events/{found['id']}/retry/")
     assert answer.status_code == 302

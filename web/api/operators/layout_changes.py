@@ -62,7 +62,7 @@ class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
         before, nothing = layouts_from_stored(change.before), GpuLayout()
         return [
             {"gpu_index": index, "before": dict(before.get(index, nothing).counts), "wanted": dict(cut.counts)}
-            for index, cut in sorted(change.cuts.items())
+            for index, cut in sorted(change.layouts.items())
         ]
 
     @extend_schema(responses=LayoutStepOut(many=True))
@@ -105,7 +105,7 @@ class NodeLayoutOut(serializers.Serializer[Any]):
 
 def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[dict[str, Any]]:
     """Return a pool's nodes as rows; `latest` holds each node's current layout change."""
-    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.layout for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
@@ -114,7 +114,7 @@ def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[
             "step": change.step,
             "step_at": change.step_at,
             "why": change.why,
-            "gpus": layout_rows(change.cuts),
+            "gpus": layout_rows(change.layouts),
         }
         gpus = layout_rows(views[pk])
         rows.append(

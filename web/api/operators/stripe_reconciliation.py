@@ -10,7 +10,7 @@ from web.http.filters import QueryFilter
 
 
 class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
-    """Difference between our books, Stripe's and the ledger about one payment.
+    """A mismatch between our payment record, Stripe and the ledger for one payment.
 
     Amounts are integers in each side's minor units.
     """
@@ -18,20 +18,22 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     day = serializers.DateField(source="day.day")
     kind = serializers.ChoiceField(choices=[each.value for each in DifferenceKind])
     ref = serializers.CharField(help_text="The payment, or the unknown invoice in Stripe.")
-    description = serializers.CharField(help_text="What it means, for people.")
-    next = serializers.CharField(help_text="What to do about it.")
+    description = serializers.CharField(help_text="Human-readable explanation of the difference.")
+    next_step = serializers.CharField(source="next", help_text="What to do about it.")
     theirs = serializers.IntegerField(
         allow_null=True, help_text="Stripe's integer; it counts some currencies its own way."
     )
-    back = serializers.IntegerField(allow_null=True, help_text="Amount returned by a refund or chargeback.")
-    why = serializers.CharField(help_text="Why it was acknowledged.")
+    returned = serializers.IntegerField(
+        source="back", allow_null=True, help_text="Amount returned by a refund or chargeback."
+    )
+    acknowledge_reason = serializers.CharField(source="why", help_text="Why it was acknowledged.")
 
     class Meta:
         model = StripeDifference
         fields = (
-            *("id", "day", "kind", "ref", "description", "next", "currency"),
-            *("ours", "theirs", "booked", "back", "found_at", "seen_at"),
-            *("acknowledged_at", "acknowledged_by", "why"),
+            *("id", "day", "kind", "ref", "description", "next_step", "currency"),
+            *("ours", "theirs", "booked", "returned", "found_at", "seen_at"),
+            *("acknowledged_at", "acknowledged_by", "acknowledge_reason"),
         )
 
 
@@ -51,12 +53,14 @@ class StripeEventOut(serializers.ModelSerializer[StripeEvent]):
     """
 
     state = serializers.ChoiceField(choices=StripeEventState.choices)
-    why = serializers.CharField(help_text="Result, or why it is parked.")
-    found = serializers.BooleanField(help_text="Webhook was missed; the event was found in Stripe's list.")
+    outcome = serializers.CharField(source="why", help_text="Result, or why it is parked.")
+    recovered = serializers.BooleanField(
+        source="found", help_text="Webhook was missed; the event was found in Stripe's list."
+    )
 
     class Meta:
         model = StripeEvent
-        fields = ("id", "type", "object_id", "api_version", "created", "received_at", "found", "state", "why")
+        fields = ("id", "type", "object_id", "api_version", "created", "received_at", "recovered", "state", "outcome")
 
 
 class OperatorStripeEventViewSet(CrossTenantViewSet):
@@ -67,7 +71,7 @@ class OperatorStripeEventViewSet(CrossTenantViewSet):
 
 
 class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
-    """A day, and when it was last compared."""
+    """A day's reconciliation: last check, counts, open differences and last error."""
 
     class Meta:
         model = StripeReconciliationDay
@@ -75,6 +79,6 @@ class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
 
 
 class OperatorStripeDayViewSet(CrossTenantViewSet):
-    """Days whose invoices are compared each night."""
+    """Reconciliation status by day; the last thirty days are checked every night."""
 
     serializer_class, rows, audit_action = StripeDayOut, StripeReconciliationDay.objects.all(), "stripe"

@@ -18,7 +18,7 @@ class LowestNames:
         self._has = has
         self._heaps: dict[int, list[str]] = {}
 
-    def enter(self, key: int, name: str, count: int) -> None:
+    def add(self, key: int, name: str, count: int) -> None:
         """Record that a name now has a key, which `count` names have."""
         heap = self._heaps.get(key)
         if heap is None:
@@ -28,7 +28,7 @@ class LowestNames:
         else:
             heappush(heap, name)
 
-    def first(self, key: int, names: Callable[[], Iterable[str]]) -> str:
+    def lowest(self, key: int, names: Callable[[], Iterable[str]]) -> str:
         """Return the lowest name of a key; `names` lists all, at least one."""
         heap = self._heaps.get(key)
         if heap is None:

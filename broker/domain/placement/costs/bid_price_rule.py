@@ -1,6 +1,6 @@
-"""The bid-price rule: a placement costs what could no longer be sold.
+"""Bid-price placement cost: the value of the slices that no longer fit.
 
-Room is worth the best that could still be sold in it.
+Free units are worth the most valuable slices that still fit in them.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ PRICE_DECIMALS = 4  # decimals kept: prices from a solver carry noise
 class PlacementCost(NamedTuple):
     """The cost of a placement in order of importance; smaller is better."""
 
-    opens: bool  # an empty GPU is the last resort: it could still be sold whole
-    loss: float  # decrease of the best that could still be sold on the GPU
-    compute_left: int
-    quiet: int  # a GPU with few slices may soon be empty, so it is used later
-    narrows: float  # the loss at nearby prices: among equal losses keep more choices
-    strands: float  # increase of free compute that the demand cannot use
-    units_left: int
+    uses_empty_gpu: bool  # an empty GPU is the last resort: it could still be sold whole
+    value_loss: float  # decrease of the value of the best slices that still fit
+    remaining_compute: int  # compute slices that can still be used on the GPU
+    negative_slice_count: int  # a GPU with few slices may soon be empty, so it is used later
+    nearby_price_loss: float  # the value loss at nearby prices: among equal losses keep more choices
+    stranded_compute_increase: float  # increase of free compute that the demand cannot use
+    remaining_units: int
 
     @property
-    def anywhere(self) -> tuple[bool, float, int]:
+    def comparable_across_layouts(self) -> tuple[bool, float, int]:
         """Return the part that is comparable across differently partitioned GPUs.
 
         Prices are the same for one model; tie breakers are not.
@@ -34,25 +34,25 @@ class PlacementCost(NamedTuple):
         return self[:3]
 
 
-def bid_price_rule(table: StateTable, worth: Sequence[float], popularity: Sequence[float] | None = None) -> CostRule:
-    """Return the rule for prices by profile; whole numbers stay exact.
+def bid_price_rule(table: StateTable, prices: Sequence[float], popularity: Sequence[float] | None = None) -> CostRule:
+    """Return a bid-price cost function for these profile prices; integer prices stay exact.
 
     `popularity` is each profile's part of the demand; without it all are equally popular. Only a table
     that counts slices tells GPUs with few slices from those with many.
     """
-    best, nearby = best_fill(table, worth), _best_fill_nearby(table, worth)
-    compute = [int(most) for most in best_fill(table, [profile.compute for profile in table.profiles])]
+    best, nearby = max_remaining_value(table, prices), _remaining_value_nearby(table, prices)
+    compute = [int(most) for most in max_remaining_value(table, [profile.compute for profile in table.profiles])]
     stranded = _stranded_compute(table, compute, popularity) if popularity else [0.0] * len(table.states)
 
     def cost(_: StateTable, profile: int, state: int, move: PlacementOption) -> PlacementCost:
         return PlacementCost(
-            opens=state == EMPTY,
-            loss=round(best[state] - best[move.after], PRICE_DECIMALS),
-            compute_left=compute[move.after],
-            quiet=-table.count(move.after),
-            narrows=round(nearby[state] - nearby[move.after], PRICE_DECIMALS),
-            strands=round(stranded[move.after] - stranded[state], PRICE_DECIMALS),
-            units_left=table.free(move.after),
+            uses_empty_gpu=state == EMPTY,
+            value_loss=round(best[state] - best[move.next_state], PRICE_DECIMALS),
+            remaining_compute=compute[move.next_state],
+            negative_slice_count=-table.slice_count(move.next_state),
+            nearby_price_loss=round(nearby[state] - nearby[move.next_state], PRICE_DECIMALS),
+            stranded_compute_increase=round(stranded[move.next_state] - stranded[state], PRICE_DECIMALS),
+            remaining_units=table.free_units(move.next_state),
         )
 
     return cost
@@ -62,7 +62,7 @@ def bid_price_rule(table: StateTable, worth: Sequence[float], popularity: Sequen
 def bid_price_ranks(
     profiles: tuple[Profile, ...],
     grid: int,
-    worth: tuple[float, ...],
+    prices: tuple[float, ...],
     popularity: tuple[float, ...] | None = None,
     *,
     counted: bool = False,
@@ -70,31 +70,31 @@ def bid_price_ranks(
 ) -> StateRanks:
     """Return the ranks of this rule, shared by GPUs of one kind and price list."""
     table = build_state_table(profiles, grid, counted=counted, existing=existing)
-    return rank_states(table, bid_price_rule(table, worth, popularity))
+    return rank_states(table, bid_price_rule(table, prices, popularity))
 
 
-def best_fill(table: StateTable, worth: Sequence[float]) -> list[float]:
-    """Return, by state, the greatest total worth of slices that still fit."""
+def max_remaining_value(table: StateTable, prices: Sequence[float]) -> list[float]:
+    """Return, by state, the greatest total price of slices that still fit."""
     best: list[float] = [0] * len(table.states)
     # One more slice always gives a higher state number, so later states are computed already.
     for state in reversed(range(len(table.states))):
-        for price, moves in zip(worth, table.options, strict=True):
+        for price, moves in zip(prices, table.options, strict=True):
             for move in moves[state]:
-                best[state] = max(best[state], price + best[move.after])
+                best[state] = max(best[state], price + best[move.next_state])
     return best
 
 
-def _best_fill_nearby(table: StateTable, worth: Sequence[float]) -> list[float]:
-    """Return, by state, the sum of best fills with each price in turn lowered.
+def _remaining_value_nearby(table: StateTable, prices: Sequence[float]) -> list[float]:
+    """Return, by state, the sum of remaining values with each price in turn lowered.
 
     Each is lowered by a tenth. Higher prices would keep room for the one way of filling a GPU that just
     became dear; lower ones show what is left when one way is not wanted. A filling fleet takes 0.2 to
     0.3 % more by it.
     """
     total = [0.0] * len(table.states)
-    for profile in range(len(worth)):
-        prices = [9 * price if p == profile else 10 * price for p, price in enumerate(worth)]
-        total = [a + b for a, b in zip(total, best_fill(table, prices), strict=True)]
+    for profile in range(len(prices)):
+        lowered = [9 * price if p == profile else 10 * price for p, price in enumerate(prices)]
+        total = [a + b for a, b in zip(total, max_remaining_value(table, lowered), strict=True)]
     return total
 
 

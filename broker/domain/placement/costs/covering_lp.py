@@ -21,23 +21,27 @@ def maximal_layouts(table: StateTable) -> tuple[ProfileCounts, ...]:
     for state in reversed(range(len(table.states))):
         for profile, moves in enumerate(table.options):
             for move in moves[state]:
-                found[state] |= {_one_more(counts, profile) for counts in found[move.after]}
-    cuts = found[EMPTY]
-    return tuple(sorted(cut for cut in cuts if all(_one_more(cut, p) not in cuts for p in range(len(table.profiles)))))
+                found[state] |= {_one_more(counts, profile) for counts in found[move.next_state]}
+    layouts = found[EMPTY]
+    return tuple(
+        sorted(
+            layout for layout in layouts if all(_one_more(layout, p) not in layouts for p in range(len(table.profiles)))
+        )
+    )
 
 
 def _one_more(counts: ProfileCounts, profile: int) -> ProfileCounts:
     return (*counts[:profile], counts[profile] + 1, *counts[profile + 1 :])
 
 
-def marginal_gpus(cuts: Sequence[ProfileCounts], demand: Sequence[float]) -> list[float]:
+def marginal_gpus(layouts: Sequence[ProfileCounts], demand: Sequence[float]) -> list[float]:
     """Return, by profile, how many more GPUs one more slice takes.
 
     These are the duals of: cover the demand with the fewest GPUs, each with one of these layouts. They
     are found as the prices under which the demand is worth most while no GPU is worth more than one.
     """
     total = sum(demand) or 1.0
-    return _solve_simplex([part / total for part in demand], [[float(n) for n in cut] for cut in cuts])
+    return _solve_simplex([part / total for part in demand], [[float(n) for n in layout] for layout in layouts])
 
 
 def _solve_simplex(gain: list[float], rows: list[list[float]]) -> list[float]:

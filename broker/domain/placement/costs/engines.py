@@ -5,7 +5,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from broker.domain.geometry.profiles import Profile
-from broker.domain.placement.costs.bid_price_rule import PlacementCost, best_fill, bid_price_ranks
+from broker.domain.placement.costs.bid_price_rule import PlacementCost, bid_price_ranks, max_remaining_value
 from broker.domain.placement.costs.state_ranks import CostRule, StateRanks, rank_states
 from broker.domain.placement.costs.state_tables import PlacementOption, StateTable, build_state_table
 
@@ -18,7 +18,7 @@ class PlacementEngine(StrEnum):
     FIRST_FIT = "first-fit"  # the first GPU on which it fits
 
     @property
-    def takes_first(self) -> bool:
+    def picks_lowest_gpu_id(self) -> bool:
         """Tell whether the first of all equally cheap GPUs is taken, whatever their states."""
         return self is not PlacementEngine.BID_PRICE
 
@@ -28,14 +28,14 @@ def ranks_for_engine(
     engine: PlacementEngine,
     profiles: tuple[Profile, ...],
     grid: int,
-    worth: Sequence[float],
+    prices: Sequence[float],
     *,
     counted: bool,
     existing: tuple[Profile, ...] = (),
 ) -> StateRanks:
     """Return the ranks of a rule; the older rules ignore prices and slice counts."""
     if engine is PlacementEngine.BID_PRICE:
-        return bid_price_ranks(profiles, grid, tuple(worth), counted=counted, existing=existing)
+        return bid_price_ranks(profiles, grid, tuple(prices), counted=counted, existing=existing)
     table = build_state_table(profiles, grid, existing=existing)
     return rank_states(table, _fit_rule(table, best=engine is PlacementEngine.BEST_FIT))
 
@@ -46,18 +46,18 @@ def _fit_rule(table: StateTable, *, best: bool) -> CostRule:
     That is where most placements stay legal; among equals the highest unit.
     """
     legal = [sum(len(its[state]) for its in table.options) for state in range(len(table.states))]
-    left = [int(most) for most in best_fill(table, [profile.compute for profile in table.profiles])]
+    left = [int(most) for most in max_remaining_value(table, [profile.compute for profile in table.profiles])]
 
     def cost(_: StateTable, profile: int, state: int, move: PlacementOption) -> PlacementCost:
-        first = min(table.options[profile][state], key=lambda each: (-legal[each.after], -each.start))
+        first = min(table.options[profile][state], key=lambda each: (-legal[each.next_state], -each.start))
         return PlacementCost(
-            opens=False,  # these rules do not treat empty GPUs differently
-            loss=float(move != first),
-            compute_left=left[move.after] if best else 0,
-            quiet=0,
-            narrows=0.0,
-            strands=0.0,
-            units_left=0,
+            uses_empty_gpu=False,  # these rules do not treat empty GPUs differently
+            value_loss=float(move != first),
+            remaining_compute=left[move.next_state] if best else 0,
+            negative_slice_count=0,
+            nearby_price_loss=0.0,
+            stranded_compute_increase=0.0,
+            remaining_units=0,
         )
 
     return cost

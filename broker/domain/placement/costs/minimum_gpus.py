@@ -6,7 +6,7 @@ from typing import Protocol
 from broker.domain.geometry.profiles import Profile
 from broker.domain.placement.costs.state_tables import StateTable
 
-COMPUTE_OF_EIGHT = 7  # a grid of eight units with compute for seven of them
+EIGHT_UNIT_COMPUTE = 7  # a grid of eight units with compute for seven of them
 # On such a grid, by size and first units: a profile's index in the counts. A 4g has one placement, left of a 3g.
 SHAPE_CLASSES = {(1, (0, 1, 2, 3, 4, 5, 6)): 0, (2, (0, 2, 4, 6)): 1, (2, (0, 2, 4)): 2, (4, (0, 4)): 3, (4, (0,)): 4}
 
@@ -14,7 +14,7 @@ SHAPE_CLASSES = {(1, (0, 1, 2, 3, 4, 5, 6)): 0, (2, (0, 2, 4, 6)): 1, (2, (0, 2,
 class CapacityTest(Protocol):
     """Counts of slices that can tell whether a number of GPUs holds them."""
 
-    def change(self, profile: Profile, by: int) -> None: ...
+    def add_slices(self, profile: Profile, count: int) -> None: ...
     def fits(self, gpus: int) -> bool: ...
 
 
@@ -28,7 +28,7 @@ def min_gpus(table: StateTable, counts: Sequence[int]) -> int:
         if parts := [(p, n) for p, n in its if p.memory < table.grid]:
             holding = create_capacity_test([p for p, _ in parts], table.grid)
             for profile, count in parts:
-                holding.change(profile, count)
+                holding.add_slices(profile, count)
             total += _bisect_fewest(holding, sum(count for _, count in parts))
     return total
 
@@ -45,7 +45,7 @@ def _bisect_fewest(holding: CapacityTest, enough: int) -> int:
 def create_capacity_test(profiles: Sequence[Profile], grid: int) -> CapacityTest:
     if _sizes_nest(profiles, grid):
         return NestedCapacity(grid)
-    if grid == COMPUTE_OF_EIGHT + 1 and all(_placement_shape(profile) in SHAPE_CLASSES for profile in profiles):
+    if grid == EIGHT_UNIT_COMPUTE + 1 and all(_placement_shape(profile) in SHAPE_CLASSES for profile in profiles):
         return EightUnitCapacity(profiles)
     names = ", ".join(profile.name for profile in profiles)
     raise ValueError(f"no closed form is known for the fewest GPUs of {grid} units that hold {names}")
@@ -69,8 +69,8 @@ class NestedCapacity:
     def __init__(self, grid: int) -> None:
         self._grid, self._taken = grid, 0
 
-    def change(self, profile: Profile, by: int) -> None:
-        self._taken += by * profile.memory
+    def add_slices(self, profile: Profile, count: int) -> None:
+        self._taken += count * profile.memory
 
     def fits(self, gpus: int) -> bool:
         return self._taken <= gpus * self._grid
@@ -83,8 +83,8 @@ class EightUnitCapacity:
         self._class = {profile.name: SHAPE_CLASSES[_placement_shape(profile)] for profile in profiles}
         self._counts = [0] * len(SHAPE_CLASSES)
 
-    def change(self, profile: Profile, by: int) -> None:
-        self._counts[self._class[profile.name]] += by
+    def add_slices(self, profile: Profile, count: int) -> None:
+        self._counts[self._class[profile.name]] += count
 
     def fits(self, gpus: int) -> bool:
         return fits_eight_unit_gpus(gpus, *self._counts)

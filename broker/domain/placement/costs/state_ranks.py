@@ -19,7 +19,7 @@ class StateRanks:
     states_by_rank: tuple[tuple[int, ...], ...]  # only the states on which the profile fits
     best_option: tuple[tuple[PlacementOption, ...], ...]  # by state
     cost: tuple[tuple[tuple[Any, ...], ...], ...]  # in the order of `states_by_rank`
-    # By state, NOWHERE as the last: bit of its rank in the profile's bitmap; 0 where the profile does not fit.
+    # By state, NO_STATE as the last: bit of its rank in the profile's bitmap; 0 where the profile does not fit.
     rank_bit: tuple[tuple[int, ...], ...]
     equal_options: tuple[tuple[tuple[PlacementOption, ...], ...], ...]  # by state: the options as cheap as the best
     # By rank, the first rank of the same cost; an empty GPU never counts as equal to one in use.

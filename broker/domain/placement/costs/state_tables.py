@@ -7,15 +7,15 @@ from typing import NamedTuple
 from broker.domain.geometry.profiles import Placement, Profile
 
 EMPTY = 0  # number of the state in which nothing is taken
-NOWHERE = -1  # not a state: the slice does not fit there, or is not there to be removed
+NO_STATE = -1  # not a state: the slice does not fit there, or is not there to be removed
 NextStates = dict[int, tuple[int, ...]]  # by first unit of a slice, the next state for each state
 
 
 class PlacementOption(NamedTuple):
-    """One option to place a slice: first unit, and the state after it."""
+    """A possible placement of a slice: its first unit, and the GPU state after it."""
 
     start: int
-    after: int
+    next_state: int
 
 
 @dataclass(frozen=True)
@@ -32,37 +32,37 @@ class StateTable:
     profiles: tuple[Profile, ...]
     states: tuple[int, ...]
     options: tuple[tuple[tuple[PlacementOption, ...], ...], ...]  # by profile, then by state
-    number: dict[int, int]  # number of every state, by its bits
+    state_numbers: dict[int, int]  # number of every state, by its bits
     state_with: tuple[NextStates, ...]  # by profile
     state_without: tuple[NextStates, ...]
 
     @property
-    def media(self) -> int:
+    def media_bit(self) -> int:
         return 1 << self.grid
 
-    def bits(self, profile: int, start: int) -> int:
+    def slice_bits(self, profile: int, start: int) -> int:
         """Return the bits of a state with only this slice, without its count."""
-        return self.without_count(self.state_with[profile][start][EMPTY])
+        return self.bits_without_count(self.state_with[profile][start][EMPTY])
 
-    def without_count(self, state: int) -> int:
+    def bits_without_count(self, state: int) -> int:
         """Return the bits of a state except for the count."""
         return self.states[state] & ((1 << _count_shift(self.grid)) - 1)
 
-    def count(self, state: int) -> int:
+    def slice_count(self, state: int) -> int:
         """Return the number of slices on a GPU; 0 in a table without counts."""
         return self.states[state] >> _count_shift(self.grid)
 
-    def without(self, state: int, profile: int, start: int) -> int:
+    def state_after_removing(self, state: int, profile: int, start: int) -> int:
         """Return the state after removing a slice; KeyError if it was not there."""
         after = self.state_without[profile][start][state]
-        if after == NOWHERE:
+        if after == NO_STATE:
             name = self.profiles[profile].name
             raise KeyError(f"{name} at unit {start} is not on a GPU in state {self.states[state]:b}")
         return after
 
-    def free(self, state: int) -> int:
+    def free_units(self, state: int) -> int:
         """Return how many units are not taken."""
-        return self.grid - (self.states[state] & (self.media - 1)).bit_count()
+        return self.grid - (self.states[state] & (self.media_bit - 1)).bit_count()
 
 
 def build_state_table(
@@ -90,7 +90,7 @@ def build_state_table(
     def next_states(change: Callable[[int, int], int], its: dict[int, int]) -> NextStates:
         # One extra entry, reached by index -1: the state of a removed GPU, which never changes.
         return {
-            start: (*(number.get(change(state, slot), NOWHERE) for state in states), NOWHERE)
+            start: (*(number.get(change(state, slot), NO_STATE) for state in states), NO_STATE)
             for start, slot in its.items()
         }
 
@@ -98,7 +98,7 @@ def build_state_table(
     state_without = tuple(next_states(bits.without_slice, its) for its in slots)
     options = tuple(
         tuple(
-            tuple(PlacementOption(at, after[state]) for at, after in its.items() if after[state] != NOWHERE)
+            tuple(PlacementOption(at, after[state]) for at, after in its.items() if after[state] != NO_STATE)
             for state in range(len(states))
         )
         for its in state_with
@@ -129,7 +129,7 @@ def _count_shift(grid: int) -> int:
 class _StateBits:
     """States as bits, and the effect of slices on them.
 
-    NOWHERE stands for a slice that does not fit or is not there.
+    NO_STATE stands for a slice that does not fit or is not there.
     """
 
     def __init__(self, grid: int, counted: bool) -> None:
@@ -143,12 +143,12 @@ class _StateBits:
 
     def with_slice(self, state: int, slot: int) -> int:
         if state & slot & self.taken_mask or (state and (state ^ slot) & self.isolation_mask):
-            return NOWHERE
+            return NO_STATE
         return (state | slot) + self.one_slice
 
     def without_slice(self, state: int, slot: int) -> int:
         if ~state & slot & self.taken_mask or (state ^ slot) & self.isolation_mask:
-            return NOWHERE
+            return NO_STATE
         after = (state & ~(slot & self.taken_mask)) - self.one_slice
         return after if after & self.taken_mask else EMPTY
 
@@ -159,7 +159,7 @@ class _StateBits:
             state = new.pop()
             for slot in slots:
                 after = self.with_slice(state, slot)
-                if after != NOWHERE and after not in found:
+                if after != NO_STATE and after not in found:
                     found.add(after)
                     new.append(after)
         return tuple(sorted(found))

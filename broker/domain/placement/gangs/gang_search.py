@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.profiles import Profile
-from broker.domain.placement.gangs.same_node import gang_on_one_node
+from broker.domain.placement.gangs.same_node import find_gang_on_one_node
 from broker.domain.placement.gangs.topology import GpuLink, Topology
 from broker.domain.placement.pool import PoolIndex
 from broker.domain.placement.slots import Slot
@@ -19,25 +19,25 @@ def find_gang_slots(
     count: int,
     same_node: bool,
     topologies: Mapping[str, Topology] | None = None,
-    within: GpuLink | None = None,
+    max_link: GpuLink | None = None,
 ) -> tuple[Slot, ...] | None:
     """Return slots for all members of a gang, or None; nothing is held.
 
     On one node, the node is taken where fewest GPUs are opened, least is lost and fewest empty GPUs
-    remain; where its links are known, the GPUs that are nearest to each other. `within` is the longest
-    link that may lie between two of them: then only nodes whose links are known are considered. A
+    remain; where its links are known, the GPUs that are nearest to each other. `max_link` is the
+    longest link allowed between two of them: then only nodes whose links are known are considered. A
     caller that passes the same mapping of topologies again must have reported changed nodes by
-    `linked_anew`.
+    `mark_links_changed`.
     """
     if count < 1:
         raise ValueError(f"a gang has at least one member, not {count}")
-    if within is not None and not same_node:
+    if max_link is not None and not same_node:
         raise ValueError("links exist within a node only: request one node, or no topology")
     if not same_node:
         return _gang_on_any_nodes(pool, profile, count)
-    if within is not None:
+    if max_link is not None:
         _check_whole_gpu(profile, pool.model)
-    return gang_on_one_node(pool, profile, count, NO_TOPOLOGIES if topologies is None else topologies, within)
+    return find_gang_on_one_node(pool, profile, count, NO_TOPOLOGIES if topologies is None else topologies, max_link)
 
 
 def _gang_on_any_nodes(pool: PoolIndex, profile: Profile, count: int) -> tuple[Slot, ...] | None:
@@ -45,9 +45,9 @@ def _gang_on_any_nodes(pool: PoolIndex, profile: Profile, count: int) -> tuple[S
     if pool.how_many_fit(profile) < count:
         return None
     slots: list[Slot] = []
-    with pool.trying() as hold:
+    with pool.hold_temporarily() as hold:
         # If its placements overlap, one choice may block two others, and the last member finds no slot.
-        while len(slots) < count and (slot := pool.choose(profile)):
+        while len(slots) < count and (slot := pool.find_cheapest_slot(profile)):
             hold(slot, profile)
             slots.append(slot)
     return tuple(slots) if len(slots) == count else None

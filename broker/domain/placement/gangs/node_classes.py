@@ -19,9 +19,9 @@ class GangCandidate(NamedTuple):
 
     gpu: str
     kind: GpuKind
-    number: int  # number of the profile on GPUs of this kind
+    profile_number: int  # on GPUs of this kind
     state: int
-    uncut: bool
+    unpartitioned: bool
 
     @property
     def equivalence_key(self) -> tuple[int, int]:
@@ -32,10 +32,10 @@ class GangCandidate(NamedTuple):
 class GangChoice(NamedTuple):
     """Slots for a gang on one node, with the criteria that rank nodes."""
 
-    opened: int
-    loss: float
-    empty: int
-    link: GpuLink
+    newly_used_gpus: int
+    value_loss: float
+    empty_gpus: int  # of the node, before the gang is placed
+    longest_link: GpuLink
     node: str
     slots: tuple[Slot, ...]
 
@@ -49,34 +49,39 @@ FindOnAllNodes = Callable[[Profile], Mapping[str, list[GangCandidate]]]  # retur
 class NodeIndex:
     """The GPUs of a pool by node, with node classes per profile."""
 
-    def __init__(self, gpus: Iterable[tuple[str, str]], *, fitting: FindFitting, everywhere: FindOnAllNodes) -> None:
+    def __init__(
+        self, gpus: Iterable[tuple[str, str]], *, find_fitting: FindFitting, find_on_all_nodes: FindOnAllNodes
+    ) -> None:
         """Take all GPUs, each with its node."""
-        self.on: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        self._fitting, self._everywhere = fitting, everywhere
-        self._makes: dict[Profile, NodeClasses] = {}
+        self.gpus_on_node: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._find_fitting, self._find_on_all_nodes = find_fitting, find_on_all_nodes
+        self._classes: dict[Profile, NodeClasses] = {}
         for gpu, node in gpus:
-            self.on[node][gpu] = None
+            self.gpus_on_node[node][gpu] = None
 
-    def classes_for(self, profile: Profile, *, whole: bool) -> "NodeClasses":
+    def classes_for(self, profile: Profile, *, whole_gpu: bool) -> "NodeClasses":
         """Return the node classes for a profile; links matter only for whole GPUs."""
-        found = self._makes.get(profile)
+        found = self._classes.get(profile)
         if found is None:
-            found = self._makes[profile] = NodeClasses(
-                self.on, lambda gpus: self._fitting(gpus, profile), lambda: self._everywhere(profile), whole=whole
+            found = self._classes[profile] = NodeClasses(
+                self.gpus_on_node,
+                lambda gpus: self._find_fitting(gpus, profile),
+                lambda: self._find_on_all_nodes(profile),
+                whole_gpu=whole_gpu,
             )
         return found
 
     def add_gpu(self, gpu: str, node: str) -> None:
-        self.on[node][gpu] = None
+        self.gpus_on_node[node][gpu] = None
         self.mark_changed(node)
 
     def remove_gpu(self, gpu: str, node: str) -> None:
-        del self.on[node][gpu]
+        del self.gpus_on_node[node][gpu]
         self.mark_changed(node)
 
     def mark_changed(self, node: str) -> None:
         """Record that the state or the links of a node's GPUs changed."""
-        for each in self._makes.values():
+        for each in self._classes.values():
             each.stale.add(node)
 
 
@@ -89,21 +94,26 @@ class NodeClasses:
 
     def __init__(
         self,
-        on: Mapping[str, Mapping[str, None]],
-        fitting: Callable[[Iterable[str]], list[GangCandidate]],
-        everywhere: Callable[[], Mapping[str, list[GangCandidate]]],
+        gpus_on_node: Mapping[str, Mapping[str, None]],
+        find_fitting: Callable[[Iterable[str]], list[GangCandidate]],
+        find_on_all_nodes: Callable[[], Mapping[str, list[GangCandidate]]],
         *,
-        whole: bool,
+        whole_gpu: bool,
     ) -> None:
-        self._on, self._fitting, self._everywhere, self._whole = on, fitting, everywhere, whole
+        self._gpus_on_node, self._find_fitting, self._find_on_all_nodes, self._whole_gpu = (
+            gpus_on_node,
+            find_fitting,
+            find_on_all_nodes,
+            whole_gpu,
+        )
         self._topologies: Mapping[str, Topology] = {}  # none yet
         self._links: dict[LinkMatrix, int] = {}
         # Comparing matrices each time would dominate the cost. Each matrix is stored, so that its id is not reused.
         self._numbered: dict[int, tuple[LinkMatrix, int]] = {}
-        self._make: dict[str, NodeClass] = {}  # by node
-        self._alike: dict[NodeClass, _EqualNodes] = {}
+        self._class_of: dict[str, NodeClass] = {}  # by node
+        self._nodes_by_class: dict[NodeClass, _EqualNodes] = {}
         self.stale: set[str] = set()
-        self._known: defaultdict[int, dict[str, GangChoice | None]] = defaultdict(dict)
+        self._choices: defaultdict[int, dict[str, GangChoice | None]] = defaultdict(dict)
 
     def first_nodes(self, topologies: Mapping[str, Topology]) -> list[str]:
         """Return the first node of each class.
@@ -111,59 +121,59 @@ class NodeClasses:
         A caller that passes the same mapping again reports which nodes are stale.
         """
         if topologies is not self._topologies:
-            self._begin(topologies)
+            self._classify_all(topologies)
         for node in self.stale:
             self._classify(node)
         self.stale.clear()
-        return [alike.first() for alike in self._alike.values()]
+        return [alike.first() for alike in self._nodes_by_class.values()]
 
     def members(self, node: str) -> list[GangCandidate]:
         """Return the GPUs of a node on which the profile fits."""
-        return self._fitting(self._on[node])
+        return self._find_fitting(self._gpus_on_node[node])
 
     def cached_choices(self, count: int) -> dict[str, GangChoice | None]:
         """Return cached results for gangs of this size, by node.
 
         A node's result is dropped when anything changes on it.
         """
-        return self._known[count]
+        return self._choices[count]
 
-    def _begin(self, topologies: Mapping[str, Topology]) -> None:
+    def _classify_all(self, topologies: Mapping[str, Topology]) -> None:
         """Classify all nodes with room, which are mostly few and found without search."""
         self._topologies = topologies
-        self._make.clear()
-        self._alike.clear()
-        self._known.clear()
+        self._class_of.clear()
+        self._nodes_by_class.clear()
+        self._choices.clear()
         self.stale.clear()
-        for node, members in self._everywhere().items():
-            self._join(node, self._made(node, members))
+        for node, members in self._find_on_all_nodes().items():
+            self._add(node, self._build_class(node, members))
 
     def _classify(self, node: str) -> None:
-        for known in self._known.values():
+        for known in self._choices.values():
             known.pop(node, None)
-        members, before = self.members(node), self._make.get(node)
-        make = self._made(node, members) if members else None
-        if make == before:
+        members, before = self.members(node), self._class_of.get(node)
+        node_class = self._build_class(node, members) if members else None
+        if node_class == before:
             return
         if before is not None:
-            self._leave(node, before)
-        if make is not None:
-            self._join(node, make)
+            self._remove(node, before)
+        if node_class is not None:
+            self._add(node, node_class)
 
-    def _join(self, node: str, make: NodeClass) -> None:
-        self._make[node] = make
-        self._alike.setdefault(make, _EqualNodes()).add(node)
+    def _add(self, node: str, node_class: NodeClass) -> None:
+        self._class_of[node] = node_class
+        self._nodes_by_class.setdefault(node_class, _EqualNodes()).add(node)
 
-    def _leave(self, node: str, make: NodeClass) -> None:
-        del self._make[node]
-        alike = self._alike[make]
+    def _remove(self, node: str, node_class: NodeClass) -> None:
+        del self._class_of[node]
+        alike = self._nodes_by_class[node_class]
         alike.nodes.discard(node)
         if not alike.nodes:
-            del self._alike[make]
+            del self._nodes_by_class[node_class]
 
-    def _made(self, node: str, members: list[GangCandidate]) -> NodeClass:
+    def _build_class(self, node: str, members: list[GangCandidate]) -> NodeClass:
         """Return the class of a node, by its GPUs on which the profile fits."""
-        topology = self._topologies.get(node) if self._whole else None
+        topology = self._topologies.get(node) if self._whole_gpu else None
         if topology is None:
             return tuple(sorted(each.equivalence_key for each in members))
         likeness = {each.gpu: each.equivalence_key for each in members}

@@ -11,27 +11,27 @@ from broker.domain.placement.pool import PoolIndex
 from broker.domain.placement.slots import Slot
 
 
-def gang_on_one_node(
-    pool: PoolIndex, profile: Profile, count: int, topologies: Mapping[str, Topology], within: GpuLink | None
+def find_gang_on_one_node(
+    pool: PoolIndex, profile: Profile, count: int, topologies: Mapping[str, Topology], max_link: GpuLink | None
 ) -> tuple[Slot, ...] | None:
     """Return a gang's slots on the cheapest node; None if no node has room.
 
     By first fit that is the first node with room. Nodes of one class cost the same: only the first of
     each is evaluated.
     """
-    makes = pool.node_classes(profile)
-    firsts = makes.first_nodes(topologies)
+    classes = pool.node_classes(profile)
+    firsts = classes.first_nodes(topologies)
     if pool.engine is PlacementEngine.FIRST_FIT:
         firsts.sort()
-    known, best = makes.cached_choices(count), None
+    known, best = classes.cached_choices(count), None
     for node in firsts:
         if node not in known:
             known[node] = _gang_on_node(
-                node, makes, profile, count, _relevant_topology(pool, profile, topologies, node)
+                node, classes, profile, count, _relevant_topology(pool, profile, topologies, node)
             )
         found = known[node]
         # A node without a known topology cannot satisfy a link limit.
-        if found is None or (within is not None and (found.link > within or node not in topologies)):
+        if found is None or (max_link is not None and (found.longest_link > max_link or node not in topologies)):
             continue
         if pool.engine is PlacementEngine.FIRST_FIT:
             return found.slots
@@ -47,10 +47,10 @@ def _relevant_topology(
 
 
 def _gang_on_node(
-    node: str, makes: NodeClasses, profile: Profile, count: int, topology: Topology | None
+    node: str, classes: NodeClasses, profile: Profile, count: int, topology: Topology | None
 ) -> GangChoice | None:
-    members = makes.members(node)
-    if sum(each.kind.max_instances[each.number][each.state] for each in members) < count:
+    members = classes.members(node)
+    if sum(each.kind.max_instances[each.profile_number][each.state] for each in members) < count:
         return None
     if topology:
         return _nearest_gang(node, members, profile, count, topology)
@@ -64,16 +64,16 @@ def _cheapest_gang(node: str, members: list[GangCandidate], profile: Profile, co
     slots: list[Slot] = []
     while len(slots) < count:
         offers = [
-            (cost.anywhere, each.uncut, cost, each.gpu, n)
+            (cost.comparable_across_layouts, each.unpartitioned, cost, each.gpu, n)
             for n, (each, state) in enumerate(zip(members, states, strict=True))
-            if (cost := each.kind.cost[each.number].get(state))
+            if (cost := each.kind.lowest_cost[each.profile_number].get(state))
         ]
         if not offers:  # its placements overlap, and one choice blocked two others
             return None
         _, _, cost, gpu, n = min(offers)
-        move = members[n].kind.ranks.best_option[members[n].number][states[n]]
-        states[n] = move.after
-        opened, loss = opened + cost.opens, loss + cost.loss
+        move = members[n].kind.ranks.best_option[members[n].profile_number][states[n]]
+        states[n] = move.next_state
+        opened, loss = opened + cost.uses_empty_gpu, loss + cost.value_loss
         slots.append(Slot(gpu, Placement(move.start, profile.memory)))
     return GangChoice(opened, loss, _count_empty(members), GpuLink.SWITCH, node, tuple(slots))
 
@@ -82,12 +82,12 @@ def _nearest_gang(
     node: str, members: list[GangCandidate], profile: Profile, count: int, topology: Topology
 ) -> GangChoice | None:
     """Take the free GPUs of the node that are nearest to each other."""
-    costs = {each.gpu: cost for each in members if (cost := each.kind.cost[each.number].get(each.state))}
+    costs = {each.gpu: cost for each in members if (cost := each.kind.lowest_cost[each.profile_number].get(each.state))}
     together = topology.closest_free_gpus((gpu for gpu in costs if gpu in topology.gpus), count)
     if together is None:
         return None
     link, gpus = together
-    loss = sum(costs[gpu].loss for gpu in gpus)
+    loss = sum(costs[gpu].value_loss for gpu in gpus)
     slots = tuple(Slot(gpu, Placement(0, profile.memory)) for gpu in gpus)
     return GangChoice(count, loss, _count_empty(members), link, node, slots)
 

@@ -56,12 +56,12 @@ class Topology:
         link, chosen = _nearest_group(self.links, mask, count)
         return link, tuple(gpu for n, gpu in enumerate(self.gpus) if chosen >> n & 1)
 
-    def largest_linked_count(self, gpus: Iterable[str], within: GpuLink) -> int:
+    def largest_linked_count(self, gpus: Iterable[str], max_link: GpuLink) -> int:
         """Return the largest number of these GPUs linked within a limit.
 
         All of them are taken to be free.
         """
-        return _largest_linked_group(self.links, sum(1 << self.gpus.index(gpu) for gpu in gpus), within)
+        return _largest_linked_group(self.links, sum(1 << self.gpus.index(gpu) for gpu in gpus), max_link)
 
 
 def topology_of(gpus: Sequence[GpuLinks]) -> Topology | None:
@@ -89,9 +89,9 @@ def _links(fabrics: tuple[int, ...], numas: tuple[int, ...]) -> LinkMatrix:
 
 
 @lru_cache(maxsize=4096)
-def _largest_linked_group(links: LinkMatrix, free: int, within: GpuLink) -> int:
+def _largest_linked_group(links: LinkMatrix, free: int, max_link: GpuLink) -> int:
     counts = range(free.bit_count(), 0, -1)
-    return next((count for count in counts if _nearest_group(links, free, count)[0] <= within), 0)
+    return next((count for count in counts if _nearest_group(links, free, count)[0] <= max_link), 0)
 
 
 # Equal node models have equal links, so a fleet needs few rows of 256 masks.

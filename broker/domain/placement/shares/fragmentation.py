@@ -31,7 +31,7 @@ class FragmentationMeasure:
         self._max_gpus = max_gpus
 
     def loss_table(self, cpu: int, unused_gpus: int) -> LossByFree:
-        """Return the loss by free thousandths of a GPU.
+        """Return the expected loss for each number of free thousandths of a GPU.
 
         It holds for nodes with this much processor and this many unused GPUs.
         """

@@ -14,9 +14,9 @@ from broker.domain.placement.shares.shared_nodes import ShareBid
 class StrandingWeights:
     """Weights of the cost terms, in thousandths of a GPU."""
 
-    cut: float = 10.0  # per thousandth of a GPU that could have been sold, at its price
+    lost_value: float = 10.0  # per thousandth of a GPU that could have been sold, at its price
     stranded: float = 0.6  # per thousandth that lacks processors or memory
-    order: float = 2000.0  # for the last node in the fill order, against the first
+    fill_order: float = 2000.0  # for the last node in the fill order, against the first
 
 
 class LeastStranded:
@@ -44,7 +44,7 @@ class LeastStranded:
             if request.is_partial:
                 parts[request.share] = parts.get(request.share, 0.0) + frequency
         self._worth = [
-            self._weights.cut * WHOLE_MILLI * worth
+            self._weights.lost_value * WHOLE_MILLI * worth
             for worth in best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
         ]
         # Thousandths of GPUs requested per milli-processor, and per MiB.
@@ -56,7 +56,7 @@ class LeastStranded:
         if not node.fits(request):
             return None
         weights, cpu = self._weights, node.cpu - request.cpu
-        cost = weights.order * node.rank - self._fragments.fragmentation_of(node)
+        cost = weights.fill_order * node.fill_order - self._fragments.fragmentation_of(node)
         cost += weights.stranded * (
             self._stranded(node.free_milli - request.total_share, cpu, node.memory - request.memory)
             - self._stranded(node.free_milli, node.cpu, node.memory)

@@ -38,7 +38,7 @@ class ShareRequest:
 
 
 class HeldShare(NamedTuple):
-    """Where a request is held."""
+    """The location of a reserved request: a node and GPUs on it."""
 
     node: int
     gpus: tuple[int, ...]
@@ -47,13 +47,13 @@ class HeldShare(NamedTuple):
 class NodeCapacity:
     """The free capacity of one node and of each of its GPUs."""
 
-    __slots__ = ("cpu", "free_by_gpu", "free_milli", "memory", "rank", "unused_gpus")
+    __slots__ = ("cpu", "fill_order", "free_by_gpu", "free_milli", "memory", "unused_gpus")
 
-    def __init__(self, *, cpu: int, memory: int, gpus: int, rank: float = 0.0) -> None:
+    def __init__(self, *, cpu: int, memory: int, gpus: int, fill_order: float = 0.0) -> None:
         self.cpu, self.memory = cpu, memory
         self.free_by_gpu = [WHOLE_MILLI] * gpus
         self.free_milli, self.unused_gpus = WHOLE_MILLI * gpus, gpus  # total free thousandths; number of unused GPUs
-        self.rank = rank  # from 0 to 1: order in which otherwise equal nodes are filled
+        self.fill_order = fill_order  # from 0 to 1: order in which otherwise equal nodes are filled
 
     def fits(self, request: ShareRequest) -> bool:
         """Tell whether the request fits on this node."""
@@ -67,15 +67,15 @@ class NodeCapacity:
         """Return up to this many unused GPUs."""
         return tuple(gpu for gpu, left in enumerate(self.free_by_gpu) if left == WHOLE_MILLI)[:count]
 
-    def take(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
-        """Hold a request on these GPUs; raise ValueError where it does not fit."""
+    def reserve(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
+        """Reserve a request on these GPUs; raise ValueError where it does not fit."""
         if request.cpu > self.cpu or request.memory > self.memory or len(gpus) != request.gpus:
             raise ValueError(f"{request} does not fit on the node")
         if any(self.free_by_gpu[gpu] < request.share for gpu in gpus):
             raise ValueError(f"{request} does not fit on GPUs {gpus}, of which {self.free_by_gpu} is left")
         self._change(request, gpus, -1)
 
-    def give(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
+    def release(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
         """Release a request; raise ValueError where the GPUs hold less than it took."""
         if any(self.free_by_gpu[gpu] + request.share > WHOLE_MILLI for gpu in gpus):
             raise ValueError(f"{request} is not held on GPUs {gpus}, of which {self.free_by_gpu} is left")

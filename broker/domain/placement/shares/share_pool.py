@@ -22,7 +22,7 @@ from broker.domain.placement.shares.shared_nodes import ShareBid, SharedNodes
 from broker.domain.placement.slots import Slot
 
 # The node order only breaks ties: late in a long order, an old gap still beats an empty GPU.
-WEIGHTS = StrandingWeights(order=50.0)
+WEIGHTS = StrandingWeights(fill_order=50.0)
 
 
 class SharedNodeCapacity(NodeCapacity):
@@ -31,26 +31,28 @@ class SharedNodeCapacity(NodeCapacity):
     It covers shares that compete with each other.
     """
 
-    __slots__ = ("gpus", "kind", "sold", "unpartitioned")
+    __slots__ = ("gpus", "kind", "profile_numbers", "unpartitioned")
 
     def __init__(self, name: str, kind: GpuKind, shares: Iterable[Profile], *, unpartitioned: bool) -> None:
         """Begin without GPUs.
 
         Nodes are filled in the order of a hash of their names, so that all node classes are mixed.
         """
-        super().__init__(cpu=0, memory=0, gpus=0, rank=crc32(name.encode()) / 2**32)
+        super().__init__(cpu=0, memory=0, gpus=0, fill_order=crc32(name.encode()) / 2**32)
         self.kind, self.unpartitioned = kind, unpartitioned
         self.gpus: list[str] = []  # in the order of `free_by_gpu`
-        self.sold = {_share_request(each, kind.table.grid): kind.number[each.name, each.isolation] for each in shares}
+        self.profile_numbers = {
+            _share_request(each, kind.table.grid): kind.profile_numbers[each.name, each.isolation] for each in shares
+        }
 
-    def put(self, gpu_id: str, gpu: GpuState) -> None:
+    def set_gpu(self, gpu_id: str, gpu: GpuState) -> None:
         """Add or update a GPU."""
         if gpu_id not in self.gpus:
             self.gpus.append(gpu_id)
             self.free_by_gpu.append(0)
-        self._set_free(self.gpus.index(gpu_id), self._sellable_milli(self.kind.state(gpu)))
+        self._set_free(self.gpus.index(gpu_id), self._sellable_milli(self.kind.state_of(gpu)))
 
-    def drop(self, gpu: str) -> None:
+    def remove_gpu(self, gpu: str) -> None:
         """Remove a GPU."""
         at = self.gpus.index(gpu)
         self._set_free(at, 0)
@@ -70,7 +72,10 @@ class SharedNodeCapacity(NodeCapacity):
 
         No more is returned than every share up to it finds room in.
         """
-        free = {each.share: self.kind.max_instances[number][state] * each.share for each, number in self.sold.items()}
+        free = {
+            each.share: self.kind.max_instances[number][state] * each.share
+            for each, number in self.profile_numbers.items()
+        }
         most = max(free.values())
         largest = max((share for share, fits in free.items() if fits), default=0)
         scattered = any(largest < share <= most for share in free)
@@ -84,9 +89,9 @@ class PerNodeRule:
     """
 
     def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
-        if not isinstance(node, SharedNodeCapacity) or request not in node.sold:
+        if not isinstance(node, SharedNodeCapacity) or request not in node.profile_numbers:
             return None
-        return _share_rule(tuple(node.sold), node.unpartitioned).bid(node, request)
+        return _share_rule(tuple(node.profile_numbers), node.unpartitioned).bid(node, request)
 
 
 class SharePool:
@@ -98,7 +103,7 @@ class SharePool:
 
     def __init__(self, model: GpuModelSpec, isolation: Isolation, gpus: Iterable[GpuView] = ()) -> None:
         self.model, self._isolation = model, isolation
-        self._share_numbers = {share: n for n, share in enumerate(model.sold_as(isolation))}
+        self._share_numbers = {share: n for n, share in enumerate(model.profiles_with(isolation))}
         self._fits = PoolIndex(model)
         self._nodes = SharedNodes(
             [], [_share_request(share, model.grid) for share in self._share_numbers], PerNodeRule()
@@ -113,15 +118,15 @@ class SharePool:
         self._fits.add(gpu)
         self._update_fit(gpu)
 
-    def linked_anew(self, node: str) -> None:
+    def mark_links_changed(self, node: str) -> None:
         """Do nothing: shares have no links."""
 
     def remove(self, gpu_id: str) -> GpuView:
         """Remove a GPU and return its present view."""
         gpu = self._fits.remove(gpu_id)
         for at in self._at[gpu.node, gpu.layout]:
-            self._capacities[at].drop(gpu_id)
-            self._nodes.touch(at)
+            self._capacities[at].remove_gpu(gpu_id)
+            self._nodes.mark_changed(at)
         return gpu
 
     def gpu_view(self, gpu: str) -> GpuView:
@@ -137,17 +142,19 @@ class SharePool:
         self._fits.release(slot, profile)
         self._update_fit(self._fits.gpu_view(slot.gpu))
 
-    def choose(self, profile: Profile) -> Slot | None:
+    def find_cheapest_slot(self, profile: Profile) -> Slot | None:
         """Return the free slot that costs least, or None when there is none."""
         if profile not in self._share_numbers:
             raise ValueError(f"{self.model.name} shared as {self._isolation} is not sold as {profile.name!r}")
-        held = self._nodes.best(self._share_numbers[profile])
+        held = self._nodes.find_cheapest(self._share_numbers[profile])
         if held is None:
             return None
         capacity = self._capacities[held.node]
-        kind, number = capacity.kind, capacity.sold[_share_request(profile, self.model.grid)]
-        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in capacity.equally_free_gpus(held.gpus[0])}
-        gpu = min(states, key=lambda each: (kind.cost[number][states[each]], each))
+        kind, number = capacity.kind, capacity.profile_numbers[_share_request(profile, self.model.grid)]
+        states = {
+            gpu: kind.state_of(self._fits.gpu_view(gpu).state) for gpu in capacity.equally_free_gpus(held.gpus[0])
+        }
+        gpu = min(states, key=lambda each: (kind.lowest_cost[number][states[each]], each))
         return Slot(gpu, Placement(kind.ranks.best_option[number][states[gpu]].start, profile.memory))
 
     def how_many_fit(self, profile: Profile) -> int:
@@ -158,14 +165,14 @@ class SharePool:
         """Update the capacity records of a GPU."""
         key = gpu.node, gpu.layout
         if key not in self._at:
-            self._at[key] = [self._join(capacity) for capacity in self._capacities_of(*key)]
+            self._at[key] = [self._add_capacity(capacity) for capacity in self._capacities_of(*key)]
         for at in self._at[key]:
-            self._capacities[at].put(gpu.gpu, gpu.state)
-            self._nodes.touch(at)
+            self._capacities[at].set_gpu(gpu.gpu, gpu.state)
+            self._nodes.mark_changed(at)
 
-    def _join(self, capacity: SharedNodeCapacity) -> int:
+    def _add_capacity(self, capacity: SharedNodeCapacity) -> int:
         self._capacities.append(capacity)
-        return self._nodes.join(capacity)
+        return self._nodes.add_node(capacity)
 
     def _capacities_of(self, node: str, layout: Partitioning) -> Iterator[SharedNodeCapacity]:
         """Yield the capacity records of a node's GPUs.

@@ -1,4 +1,4 @@
-"""Nodes with shared GPUs: find the cheapest one without asking all each time."""
+"""Find the cheapest node for a GPU share with bids cached per request kind."""
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
@@ -8,7 +8,7 @@ from broker.domain.placement.shares.node_capacity import HeldShare, NodeCapacity
 
 
 class ShareBid(NamedTuple):
-    """The cost of a request on a node and the GPUs; smaller is better."""
+    """Cost of placing a request on a node, and the GPUs it would use."""
 
     cost: float
     gpus: tuple[int, ...]
@@ -35,29 +35,29 @@ class SharedNodes:
         self._read_at = [-1] * len(kinds)
         self._bids: list[list[tuple[float, int, int, tuple[int, ...]]]] = [[] for _ in kinds]
 
-    def join(self, capacity: NodeCapacity) -> int:
+    def add_node(self, capacity: NodeCapacity) -> int:
         """Add a node and return its number."""
         self.capacities.append(capacity)
-        self.touch(len(self.capacities) - 1)
+        self.mark_changed(len(self.capacities) - 1)
         return len(self.capacities) - 1
 
-    def touch(self, node: int) -> None:
+    def mark_changed(self, node: int) -> None:
         """Record that a node changed, so that it bids again."""
         self._tick += 1
         self._changed.pop(node, None)
         self._changed[node] = self._tick
 
-    def place(self, kind: int) -> HeldShare | None:
-        """Hold a request where it costs least and return where, or None."""
-        held = self.best(kind)
+    def reserve_cheapest(self, kind: int) -> HeldShare | None:
+        """Reserve a request at its cheapest location and return that location, or None."""
+        held = self.find_cheapest(kind)
         if held:
-            self.take(kind, held)
+            self.reserve_at(kind, held)
         return held
 
-    def best(self, kind: int) -> HeldShare | None:
-        """Return where a request would cost least, or None when it fits nowhere."""
+    def find_cheapest(self, kind: int) -> HeldShare | None:
+        """Return the cheapest location of a request, or None when it fits nowhere."""
         bids, changed = self._bids[kind], self._changed
-        self._hear(kind)
+        self._collect_bids(kind)
         while bids:
             _, node, when, gpus = bids[0]
             if changed[node] == when:
@@ -65,21 +65,21 @@ class SharedNodes:
             heappop(bids)  # the node changed since, and bid again if it still can
         return None
 
-    def take(self, kind: int, held: HeldShare) -> None:
-        """Hold a request at a given place; raise ValueError where it does not fit."""
-        self.capacities[held.node].take(self.kinds[kind], held.gpus)
-        self.touch(held.node)
+    def reserve_at(self, kind: int, held: HeldShare) -> None:
+        """Reserve a request at a given location; raise ValueError where it does not fit."""
+        self.capacities[held.node].reserve(self.kinds[kind], held.gpus)
+        self.mark_changed(held.node)
 
     def release(self, kind: int, held: HeldShare) -> None:
-        """Release a request; raise ValueError for one that is not held there."""
-        self.capacities[held.node].give(self.kinds[kind], held.gpus)
-        self.touch(held.node)
+        """Release a request; raise ValueError where the GPUs hold less than its share."""
+        self.capacities[held.node].release(self.kinds[kind], held.gpus)
+        self.mark_changed(held.node)
 
-    def _hear(self, kind: int) -> None:
+    def _collect_bids(self, kind: int) -> None:
         """Collect new bids of the nodes that changed since this kind was last requested."""
         request, capacities, bid_of = self.kinds[kind], self.capacities, self._rule.bid
         bids = self._bids[kind]
-        for node, when in self._since(self._read_at[kind]):
+        for node, when in self._changed_since(self._read_at[kind]):
             if bid := bid_of(capacities[node], request):
                 heappush(bids, (bid.cost, node, when, bid.gpus))
         self._read_at[kind] = self._tick
@@ -87,7 +87,7 @@ class SharedNodes:
             bids[:] = [bid for bid in bids if self._changed[bid[1]] == bid[2]]
             heapify(bids)
 
-    def _since(self, tick: int) -> Iterator[tuple[int, int]]:
+    def _changed_since(self, tick: int) -> Iterator[tuple[int, int]]:
         for node, when in reversed(self._changed.items()):
             if when <= tick:
                 return

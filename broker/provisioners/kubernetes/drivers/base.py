@@ -68,4 +68,4 @@ class SliceDriver(Protocol):
 
 def mig_profile_names(models: Iterable[GpuModelSpec]) -> tuple[str, ...]:
     """Return the name of every MIG profile that any of these models can have."""
-    return tuple(sorted({each.name for model in models for each in model.sold_as(Isolation.HARDWARE)}))
+    return tuple(sorted({each.name for model in models for each in model.profiles_with(Isolation.HARDWARE)}))

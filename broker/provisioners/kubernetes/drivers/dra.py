@@ -119,7 +119,7 @@ class DraDriver:
         The GPU as a whole is one of the profiles.
         """
         found: dict[str, set[int]] = defaultdict(set)
-        by_name = {profile.name: profile for profile in model.sold_as(Isolation.HARDWARE)}
+        by_name = {profile.name: profile for profile in model.profiles_with(Isolation.HARDWARE)}
         for device in slices:
             profile = by_name.get(attribute_text(device, "profile"))
             if profile and (classes is None or device_class_of(profile.name) in classes):
@@ -149,7 +149,7 @@ def unpublished_profiles(slices: Sequence[ResourceSlice], models: Sequence[GpuMo
             product = attribute_text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
             model = match_gpu_model(product, _mebibytes(device), models)
             if model and (cuts := published.get(attribute_text(device, "uuid"))):
-                sold = {profile.name for profile in model.sold_as(Isolation.HARDWARE)}
+                sold = {profile.name for profile in model.profiles_with(Isolation.HARDWARE)}
                 lacking[each.spec.node_name] |= sold - cuts
     return {node: sorted(profiles) for node, profiles in sorted(lacking.items()) if profiles}
 

@@ -26,7 +26,7 @@ def fleet(*gpus: str, per_node: int = 8, ranks: StateRanks = RANKS) -> SliceFlee
         for word in drawing.split():
             shape, start = word.rstrip("!").split("@")
             cost = None if word.endswith("!") else PROFILES["1d2347".index(shape)].memory
-            made.hold(gpu, LiveSlice(f"{gpu}.{start}", "1d2347".index(shape), int(start), cost))
+            made.place_on(gpu, LiveSlice(f"{gpu}.{start}", "1d2347".index(shape), int(start), cost))
     return made
 
 

@@ -26,9 +26,9 @@ def scattered(gpus: int, fill: float, seed: int, ranks: StateRanks = RANKS) -> S
     units, number = 0, 0
     while units < fill * 8 * gpus:
         profile, gpu = chance.choices(range(P4 + 1), (30, 25, 20, 10, 10))[0], chance.randrange(gpus)
-        if ways := table.options[profile][made.buckets.state[gpu]]:
+        if ways := table.options[profile][made.buckets.state_of[gpu]]:
             memory = table.profiles[profile].memory
-            made.hold(gpu, LiveSlice(f"{number}", profile, chance.choice(ways).start, memory))
+            made.place_on(gpu, LiveSlice(f"{number}", profile, chance.choice(ways).start, memory))
             units, number = units + memory, number + 1
     return made
 
@@ -37,7 +37,7 @@ def test_a_plan_changes_nothing_before_it_is_applied() -> None:
     gpus = fleet("1@0", "1@1", "3@0", "")
     plan = plan_defragmentation(gpus, reason="two GPUs serve two slices of one unit", gain=5)
     assert draw(gpus) == ["1@0", "1@1", "3@0", ""]
-    assert (plan.before, plan.after, plan.min_in_use) == (3, 1, 1)
+    assert (plan.gpus_before, plan.gpus_after, plan.min_gpus) == (3, 1, 1)
     assert [(step.allocation, step.to_gpu, step.cost, step.gain) for step in plan.steps] == [
         ("0.0", 2, 1, 5),
         ("1.1", 2, 1, 5),
@@ -77,7 +77,7 @@ def test_a_plan_stays_within_its_relocation_budget() -> None:
 def test_slices_are_relocated_when_no_gpu_can_be_drained_directly() -> None:
     gpus = fleet("3@0", "1@1 3@4", "4@0 2@4", "")
     plan = plan_defragmentation(gpus)
-    assert (plan.before, plan.after) == (3, 2)
+    assert (plan.gpus_before, plan.gpus_after) == (3, 2)
     for step in plan.steps:
         apply_relocation(gpus, step)
 
@@ -88,7 +88,7 @@ SPOILT = ("4@0! 2@4! 1@6", "d@0 2@2 3@4", "1@0")  # the 1g at unit 6 and the d h
 def test_slices_swap_placements_through_an_empty_gpu() -> None:
     gpus = fleet(*SPOILT, "")
     plan = plan_defragmentation(gpus, gain=8)
-    assert (plan.before, plan.after, plan.gain) == (3, 2, 8)
+    assert (plan.gpus_before, plan.gpus_after, plan.gain) == (3, 2, 8)
     assert 3 in {step.to_gpu for step in plan.steps}
     for step in plan.steps:
         apply_relocation(gpus, step)
@@ -99,18 +99,18 @@ def test_slices_swap_placements_through_an_empty_gpu() -> None:
 def test_slices_are_not_swapped_without_an_empty_gpu() -> None:
     gpus = fleet(*SPOILT)
     plan = plan_defragmentation(gpus)
-    assert (plan.steps, plan.before, plan.after) == ((), 3, 3)
+    assert (plan.steps, plan.gpus_before, plan.gpus_after) == ((), 3, 3)
 
 
 @pytest.mark.parametrize("fill", [0.2, 0.5, 0.75])
 def test_a_plan_leaves_at_most_two_percent_more_gpus_than_the_minimum(fill: float) -> None:
     gpus = scattered(200, fill, seed=5)
     plan = plan_defragmentation(gpus)
-    assert plan.min_in_use is not None
+    assert plan.min_gpus is not None
     for step in plan.steps:
         apply_relocation(gpus, step)
-    assert gpus.in_use == plan.after < plan.before
-    assert plan.after <= plan.min_in_use * 1.02
+    assert gpus.gpus_in_use == plan.gpus_after < plan.gpus_before
+    assert plan.gpus_after <= plan.min_gpus * 1.02
 
 
 @settings(max_examples=20)
@@ -118,9 +118,9 @@ def test_a_plan_leaves_at_most_two_percent_more_gpus_than_the_minimum(fill: floa
 def test_plans_are_deterministic_and_reversible(seed: int, fill: float, ranks: StateRanks) -> None:
     gpus = scattered(8, fill, seed, ranks)
     plan = plan_defragmentation(gpus)
-    for allocation in sorted(gpus.gpu):  # their history is another one now
-        gpu = gpus.gpu[allocation]
-        gpus.hold(gpu, gpus.lift(allocation))
+    for allocation in sorted(gpus.gpu_of):  # their history is another one now
+        gpu = gpus.gpu_of[allocation]
+        gpus.place_on(gpu, gpus.remove(allocation))
     assert plan_defragmentation(gpus) == plan
     before = draw(gpus)
     for step in (*plan.steps, *plan.inverse):
@@ -135,7 +135,7 @@ def test_a_plan_works_without_a_known_minimum_of_gpus() -> None:
 
     table = build_state_table((odd("two", 2, 0, 3), odd("three", 3, 2)), 5)
     gpus = SliceFleet(StateBuckets(rank_states(table, bid_price_rule(table, [2, 3])), [0, 0]))
-    gpus.hold(0, LiveSlice("a", 0, 0, 1))
-    gpus.hold(1, LiveSlice("b", 0, 3, 1))
+    gpus.place_on(0, LiveSlice("a", 0, 0, 1))
+    gpus.place_on(1, LiveSlice("b", 0, 3, 1))
     plan = plan_defragmentation(gpus)
-    assert (plan.min_in_use, plan.after) == (None, 1)
+    assert (plan.min_gpus, plan.gpus_after) == (None, 1)

@@ -36,7 +36,7 @@ def test_the_node_with_the_cheapest_evacuation_is_chosen() -> None:
 
 def test_a_whole_gpu_lease_is_relocated_to_an_empty_gpu_of_another_node() -> None:
     gpus = fleet("7@0", "", "7@0!", "", per_node=2)
-    assert evacuate_node(gpus, gang(2), whole_gpus=False) is None
+    assert evacuate_node(gpus, gang(2), relocate_whole_gpus=False) is None
     found = evacuate_node(gpus, gang(2))
     assert found is not None
     assert [(step.gpu, step.to_gpu) for step in found.steps] == [(0, 3)]
@@ -77,11 +77,11 @@ def test_evacuation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(1, 20))):
         profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
         cost = data.draw(st.sampled_from([None, 1, 2, 3]))
-        if seat := gpus.place(piece := LiveSlice(str(number), profile, 0, cost)):
-            twin.hold(seat[0], piece.at(seat[1]))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
-        gpus.lift(allocation)
-        twin.lift(allocation)
+        if seat := gpus.place_cheapest(piece := LiveSlice(str(number), profile, 0, cost)):
+            twin.place_on(seat[0], piece.with_start(seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu_of)), unique=True)):
+        gpus.remove(allocation)
+        twin.remove(allocation)
     before, members = draw(gpus), gang(data.draw(st.integers(1, 3)))
     found = evacuate_node(gpus, members)
     if found is None:
@@ -90,7 +90,7 @@ def test_evacuation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     for step in found.steps:
         apply_relocation(twin, step)
     for member, gpu in zip(members, found.gpus, strict=True):
-        twin.hold(gpu, member)
+        twin.place_on(gpu, member)
     assert draw(twin) == draw(gpus)
     assert len({gpu // 3 for gpu in found.gpus}) == 1
 
@@ -100,10 +100,10 @@ def test_a_gang_uses_only_linked_gpus() -> None:
         return {gpu // 2 for gpu in gpus} in ({0}, {1}, {2}, {3})
 
     gpus = fleet("1@0", "7@0!", "2@0", "2@0", "7@0!", "7@0!", "2@0 1@2!", "", per_node=4)
-    found = evacuate_node(gpus, gang(2), near=paired, opening=True)
+    found = evacuate_node(gpus, gang(2), are_near=paired, use_empty_gpus=True)
     assert found is not None
     assert found.gpus == (2, 3)
-    assert evacuate_node(fleet("", "7@0!", "", "7@0!", per_node=4), gang(2), near=paired) is None
+    assert evacuate_node(fleet("", "7@0!", "", "7@0!", per_node=4), gang(2), are_near=paired) is None
 
 
 def test_an_empty_gpu_is_used_as_a_last_resort_if_allowed() -> None:
@@ -111,6 +111,6 @@ def test_an_empty_gpu_is_used_as_a_last_resort_if_allowed() -> None:
         return ("3@0", "", "7@0!", "")
 
     assert evacuate_node(fleet(*again(), per_node=2), gang(2)) is None
-    found = evacuate_node(fleet(*again(), per_node=2), gang(2), opening=True)
+    found = evacuate_node(fleet(*again(), per_node=2), gang(2), use_empty_gpus=True)
     assert found is not None
     assert [(step.gpu, step.to_gpu) for step in found.steps] == [(0, 3)]

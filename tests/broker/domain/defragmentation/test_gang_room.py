@@ -109,11 +109,11 @@ def test_relocation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(1, 24))):
         profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
         cost = data.draw(st.sampled_from([None, 1, 2, 3]))
-        if slot := gpus.place(live_slice := LiveSlice(str(number), profile, 0, cost)):
-            twin.hold(slot[0], live_slice.at(slot[1]))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
-        gpus.lift(allocation)
-        twin.lift(allocation)
+        if slot := gpus.place_cheapest(live_slice := LiveSlice(str(number), profile, 0, cost)):
+            twin.place_on(slot[0], live_slice.with_start(slot[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu_of)), unique=True)):
+        gpus.remove(allocation)
+        twin.remove(allocation)
     members = gang(data.draw(st.integers(1, 4)), data.draw(st.sampled_from([P1, P2, P3, P4])))
     same_node, before = data.draw(st.booleans()), draw(gpus)
     found = make_room_for_gang(gpus, members, same_node=same_node)
@@ -123,6 +123,6 @@ def test_relocation_steps_can_be_applied_in_order(data: st.DataObject) -> None:
     for step in found.steps:
         apply_relocation(twin, step)
     for member, (gpu, start) in zip(members, found.slots, strict=True):
-        twin.hold(gpu, member.at(start))
+        twin.place_on(gpu, member.with_start(start))
     assert draw(twin) == draw(gpus)
     assert not same_node or len({gpu // 3 for gpu, _ in found.slots}) == 1

@@ -22,7 +22,7 @@ def test_a_relocation_that_frees_space_for_another_comes_first() -> None:
 
 def test_a_cycle_is_broken_through_an_empty_gpu() -> None:
     gpus = fleet("3@0 3@4", "")
-    steps = order_relocations(TABLE, [LEFT, RIGHT], spare=1)
+    steps = order_relocations(TABLE, [LEFT, RIGHT], spare_gpu=1)
     assert steps is not None
     assert [(step.allocation, step.to_gpu, step.to_start) for step in steps] == [
         ("0.0", 1, 0),
@@ -32,7 +32,7 @@ def test_a_cycle_is_broken_through_an_empty_gpu() -> None:
     for step in steps:
         apply_relocation(gpus, step)
     assert draw(gpus) == ["3@0 3@4", ""]
-    assert gpus.start == {"0.0": 4, "0.4": 0}
+    assert gpus.start_of == {"0.0": 4, "0.4": 0}
     assert sum(step.gain for step in steps) == LEFT.gain + RIGHT.gain
 
 
@@ -44,7 +44,7 @@ def test_a_slice_outside_the_cycle_is_relocated_in_one_step() -> None:
     gpus = fleet("4@0", "2@0", "2@0", "")
     circle = [SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4), SliceRelocation("1.0", P2, 1, 0, 0, 0, cost=2)]
     waits = SliceRelocation("2.0", P2, 2, 0, 0, 2, cost=2)
-    steps = order_relocations(TABLE, [waits, *circle], spare=3)
+    steps = order_relocations(TABLE, [waits, *circle], spare_gpu=3)
     assert steps is not None
     assert len(steps) == 4
     assert waits in steps
@@ -56,7 +56,7 @@ def test_a_slice_outside_the_cycle_is_relocated_in_one_step() -> None:
 def test_the_empty_gpu_breaks_one_cycle_after_another() -> None:
     whole = [SliceRelocation(str(gpu), P7, gpu, 0, (gpu + 1) % 2, 0, cost=8) for gpu in range(2)]
     more = [SliceRelocation(str(gpu), P7, gpu, 0, 2 + (gpu + 1) % 2, 0, cost=8) for gpu in (2, 3)]
-    steps = order_relocations(TABLE, whole + more, spare=9)
+    steps = order_relocations(TABLE, whole + more, spare_gpu=9)
     assert steps is not None
     assert [step.to_gpu for step in steps].count(9) == 2
 

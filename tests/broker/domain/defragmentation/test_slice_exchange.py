@@ -72,7 +72,7 @@ def test_no_slice_is_relocated_for_a_small_one() -> None:
 
 def test_a_slice_may_be_relocated_within_its_own_gpu() -> None:
     gpus = fleet("1@3")
-    gpus.hold(0, LiveSlice("other", P1, 6, None))
+    gpus.place_on(0, LiveSlice("other", P1, 6, None))
     assert make_room_for_slice(gpus, NEW_3G) is not None
     assert draw(gpus) == ["3@0 1@4 1@6"] or draw(gpus) == ["3@0 1@5 1@6"]
 
@@ -82,7 +82,7 @@ def test_without_free_slots_for_evicted_slices_the_fleet_is_unchanged() -> None:
     before = draw(gpus)
     assert make_room_for_slice(gpus, NEW_3G) is None
     assert draw(gpus) == before
-    assert "new" not in gpus.gpu
+    assert "new" not in gpus.gpu_of
 
 
 def test_a_whole_gpu_is_never_relocated() -> None:
@@ -98,7 +98,7 @@ def test_an_immovable_slice_is_not_relocated() -> None:
 
 def test_a_relocation_that_costs_more_than_it_gains_is_not_made() -> None:
     gpus = fleet("3@4", "3@0 2@4!")
-    gpus.hold(0, LiveSlice("dear", P1, 3, 9))
+    gpus.place_on(0, LiveSlice("dear", P1, 3, 9))
     assert make_room_for_slice(gpus, NEW_3G, gain=8) is None
     assert make_room_for_slice(gpus, NEW_3G, gain=9) is not None
 
@@ -132,11 +132,11 @@ def test_relocation_steps_can_be_applied_in_order_and_reversed(data: st.DataObje
     for number in range(data.draw(st.integers(1, 20))):
         profile, cost = data.draw(st.integers(0, P4)), data.draw(st.sampled_from([None, 1, 2]))
         piece = LiveSlice(str(number), profile, 0, cost)
-        if seat := gpus.place(piece):
-            twin.hold(seat[0], piece.at(seat[1]))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
-        gpus.lift(allocation)
-        twin.lift(allocation)
+        if seat := gpus.place_cheapest(piece):
+            twin.place_on(seat[0], piece.with_start(seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu_of)), unique=True)):
+        gpus.remove(allocation)
+        twin.remove(allocation)
     before = draw(gpus)
     profile = data.draw(st.integers(0, P7))
     repack = make_room_for_slice(gpus, LiveSlice("new", profile, 0, 1), tries=(40, 40, 40))
@@ -146,9 +146,9 @@ def test_relocation_steps_can_be_applied_in_order_and_reversed(data: st.DataObje
     for step in repack.steps:
         assert twin.slices[step.gpu][step.start].cost is not None
         apply_relocation(twin, step)
-    twin.hold(repack.gpu, LiveSlice("new", profile, repack.start, 1))
+    twin.place_on(repack.gpu, LiveSlice("new", profile, repack.start, 1))
     assert draw(twin) == draw(gpus)
-    twin.lift("new")
+    twin.remove("new")
     for step in reversed(repack.steps):
         apply_relocation(twin, step.inverse)
     assert draw(twin) == before

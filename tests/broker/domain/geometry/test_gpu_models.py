@@ -18,7 +18,7 @@ def edited(model: int, **changes: object) -> str:
 
 def test_fourteen_models_load_and_their_names_are_unique() -> None:
     assert len(MODELS) == 14
-    words = [word.casefold() for m in MODELS for word in {m.name, *m.aliases, *m.pci}]
+    words = [word.casefold() for m in MODELS for word in {m.name, *m.aliases, *m.pci_ids}]
     assert len(words) == len(set(words))
 
 
@@ -45,7 +45,7 @@ def test_the_whole_gpu_profile_covers_the_grid_and_is_exclusive() -> None:
         assert model.whole.placements == (Placement(0, model.grid),)
         assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.WHOLE_GPU)
         assert (model.whole.max_instances, model.whole.media) == (1, False)
-        assert model.sold_as(Isolation.DEVICE) == (model.whole,)
+        assert model.profiles_with(Isolation.DEVICE) == (model.whole,)
 
 
 def test_the_rtx_pro_6000_counts_twelve_units() -> None:
@@ -54,18 +54,18 @@ def test_the_rtx_pro_6000_counts_twelve_units() -> None:
 
 
 def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_not_as_mig() -> None:
-    assert not PRO_5000.cuttable
+    assert not PRO_5000.has_mig_placements
     assert PRO_5000.grid == NOTIONAL_GRID
-    assert PRO_5000.sold_as(Isolation.HARDWARE) == ()
-    assert [share.name for share in PRO_5000.sold_as(Isolation.SOFT)] == ["half", "quarter"]
+    assert PRO_5000.profiles_with(Isolation.HARDWARE) == ()
+    assert [share.name for share in PRO_5000.profiles_with(Isolation.SOFT)] == ["half", "quarter"]
     with pytest.raises(ValueError, match="it has: none"):
         PRO_5000.profile("1g.24gb", Isolation.HARDWARE)
 
 
 @pytest.mark.parametrize("model", MODELS[:-1], ids=lambda m: m.name)
 def test_all_other_models_support_mig(model: GpuModelSpec) -> None:
-    assert model.cuttable
-    assert model.sold_as(Isolation.HARDWARE) == model.profiles
+    assert model.has_mig_placements
+    assert model.profiles_with(Isolation.HARDWARE) == model.profiles
 
 
 def test_a_model_is_found_by_name_alias_and_pci_id_in_any_case() -> None:
@@ -175,7 +175,11 @@ def test_an_override_with_an_alias_of_another_model_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"), [({"max": 0}, "has no memory units"), ({"compute": 9}, "more compute slices than")]
+    ("changes", "why"),
+    [
+        ({"max": 0}, "needs at least one compute slice, memory unit and instance"),
+        ({"compute": 9}, "more compute slices than"),
+    ],
 )
 def test_a_profile_of_zero_or_excess_size_is_refused(changes: dict[str, int], why: str) -> None:
     profile = {"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": [0, 1, 2, 3], **changes}

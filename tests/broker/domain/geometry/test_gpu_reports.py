@@ -18,7 +18,7 @@ from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
 
 
 def report_of(model: GpuModelSpec) -> GpuReport:
-    """Return the report of a GPU that matches the model file."""
+    """Return the report of a GPU that matches its model file entry."""
     slices = tuple(
         MigProfileReport(
             each.name,
@@ -28,11 +28,11 @@ def report_of(model: GpuModelSpec) -> GpuReport:
         )
         for each in model.profiles
     )
-    pci = model.pci[0] if model.pci else "0xBEEF10DE"
+    pci = model.pci_ids[0] if model.pci_ids else "0xBEEF10DE"
     return GpuReport(f"NVIDIA {model.aliases[0]}", pci, model.memory_gb, slices)
 
 
-def loaded(report: GpuReport, known: GpuModelSpec | None) -> dict[str, GpuModelSpec]:
+def models_with_override_from(report: GpuReport, known: GpuModelSpec | None) -> dict[str, GpuModelSpec]:
     document = json.dumps({"models": [geometry_entry(report, known)]})
     return {model.name: model for model in load_models(DOCUMENT, document)}
 
@@ -42,13 +42,13 @@ def test_a_gpu_that_matches_its_model_reports_no_differences(model: GpuModelSpec
     report = report_of(model)
     assert known_model(report, MODELS) is model
     assert list(model_differences(report, model)) == (
-        [] if model.pci else [f"{model.name} is not known with this PCI ID"]
+        [] if model.pci_ids else [f"{model.name} is not known with this PCI ID"]
     )
-    made = loaded(report, model)[model.name]
-    assert made == replace(model, pci=made.pci, verified=model.cuttable)
+    made = models_with_override_from(report, model)[model.name]
+    assert made == replace(model, pci_ids=made.pci_ids, verified=model.has_mig_placements)
 
 
-def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
+def test_a_model_without_placements_gets_them_from_a_gpu_report() -> None:
     report = replace(
         report_of(PRO_5000),
         mig_profiles=(
@@ -61,20 +61,20 @@ def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
         "1g.24gb is at no unit, but at 0+6, 6+6 on the GPU",
         "2g.48gb is at no unit, but at 0+12 on the GPU",
     ]
-    model = loaded(report, PRO_5000)[PRO_5000.name]
+    model = models_with_override_from(report, PRO_5000)[PRO_5000.name]
     assert known_model(report, MODELS) is PRO_5000  # by its name and memory: no id of it is known
-    assert (model.grid, model.cuttable, model.verified, model.pci) == (12, True, True, ("0xBEEF10DE",))
+    assert (model.grid, model.has_mig_placements, model.verified, model.pci_ids) == (12, True, True, ("0xBEEF10DE",))
     assert [place.start for place in model.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 6]
-    assert len(loaded(report, PRO_5000)) == 14
+    assert len(models_with_override_from(report, PRO_5000)) == 14
 
 
 def test_a_gpu_of_an_unknown_model_defines_a_new_model() -> None:
     report = GpuReport("NVIDIA Z900", "0xBEEF10DE", 192, (MigProfileReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
     assert known_model(report, MODELS) is None
-    model = loaded(report, None)["Z900-192GB"]
-    assert (model.grid, model.compute, model.memory_gb, model.pci) == (8, 2, 192, ("0xBEEF10DE",))
+    model = models_with_override_from(report, None)["Z900-192GB"]
+    assert (model.grid, model.compute, model.memory_gb, model.pci_ids) == (8, 2, 192, ("0xBEEF10DE",))
     uncut = GpuReport("NVIDIA Z100", "0xBEEE10DE", 24)
-    assert not loaded(uncut, None)["Z100-24GB"].cuttable
+    assert not models_with_override_from(uncut, None)["Z100-24GB"].has_mig_placements
 
 
 def test_extra_slices_of_a_gpu_are_added_and_missing_ones_are_reported() -> None:
@@ -93,10 +93,10 @@ def test_extra_slices_of_a_gpu_are_added_and_missing_ones_are_reported() -> None
         "3g.40gb is at 0+4, 4+4, but at 0+4 on the GPU",
         "the GPU has no 7g.80gb",
     }
-    model = loaded(report, H100)[H100.name]
+    model = models_with_override_from(report, H100)[H100.name]
     assert {*H100.profiles} < {*model.profiles}
     assert model.profile("5g.60gb", Isolation.HARDWARE).memory == 6
-    assert set(model.pci) == {*H100.pci, "0xBEEF10DE"}
+    assert set(model.pci_ids) == {*H100.pci_ids, "0xBEEF10DE"}
 
 
 def test_unreported_placements_stay_unverified() -> None:

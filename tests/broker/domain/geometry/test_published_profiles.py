@@ -15,7 +15,7 @@ from broker.domain.geometry.published_profiles import (
     published_profiles,
 )
 from broker.domain.geometry.slice_packing import max_instances_that_fit
-from broker.domain.placement.costs.state_tables import NOWHERE
+from broker.domain.placement.costs.state_tables import NO_STATE
 from broker.domain.placement.gpu_kinds import gpu_kind_of
 from broker.domain.placement.pool import GpuView, PoolIndex
 from broker.domain.placement.slots import Slot
@@ -52,23 +52,23 @@ def test_the_gpu_layout_determines_the_placements_of_a_profile() -> None:
 def test_an_unpublished_placement_is_never_chosen() -> None:
     pool = PoolIndex(H100, [GpuView("a", "n", EMPTY_GPU, ONES), GpuView("b", "n")])
     assert pool.how_many_fit(THREE) == 2
-    seats = [pool.choose(THREE)]
+    seats = [pool.find_cheapest_slot(THREE)]
     assert seats == [Slot("b", Placement(0, 4))] or seats == [Slot("b", Placement(4, 4))]
     pool.remove("b")
-    assert pool.choose(THREE) is None
+    assert pool.find_cheapest_slot(THREE) is None
     assert pool.how_many_fit(ONE) == 4
     for _ in range(4):
-        seat = pool.choose(ONE)
+        seat = pool.find_cheapest_slot(ONE)
         assert seat
         assert seat.placement.start < 4
         pool.hold(seat, ONE)
-    assert pool.choose(ONE) is None
+    assert pool.find_cheapest_slot(ONE) is None
 
 
 def test_a_slice_that_is_no_longer_published_occupies_only_its_own_units() -> None:
     held = state_of([PlacedSlice(Placement(4, 4), THREE)])
     kind = gpu_kind_of(H100, ONES)
-    assert kind.max_instances[kind.number[ONE.name, ONE.isolation]][kind.state(held)] == 4
+    assert kind.max_instances[kind.profile_numbers[ONE.name, ONE.isolation]][kind.state_of(held)] == 4
 
 
 @settings(max_examples=150)
@@ -84,10 +84,10 @@ def test_occupied_or_unpublished_placements_are_never_free(
         if gpu.fits(by_name[name], by_name[name].placed_at(start)):
             gpu = gpu.with_held(by_name[name], by_name[name].placed_at(start))
     kind = gpu_kind_of(H100, cut)
-    state = kind.state(gpu)
+    state = kind.state_of(gpu)
     for number, profile in enumerate(kind.table.profiles):
         assert kind.max_instances[number][state] == max_instances_that_fit(profile, gpu, cut)
-        for move in kind.table.options[number][state] if state != NOWHERE else ():
+        for move in kind.table.options[number][state] if state != NO_STATE else ():
             assert gpu.fits(profile, profile.placed_at(move.start))
             assert (profile.name, move.start) in found
     if gpu.empty:

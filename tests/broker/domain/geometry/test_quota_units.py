@@ -24,7 +24,7 @@ def test_a_whole_gpu_counts_all_its_compute_in_quota_units() -> None:
 
 def test_all_shares_of_a_gpu_sum_to_the_quota_units_of_the_gpu() -> None:
     for model in MODELS:
-        for share in model.sold_as(Isolation.SOFT):
+        for share in model.profiles_with(Isolation.SOFT):
             assert quota_milli_units(share, model) * share.max_instances == quota_milli_units(model.whole, model)
 
 

@@ -67,7 +67,7 @@ def test_the_maximum_of_instances_is_the_longest_of_all_packings(state: GpuState
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000])
 def test_an_empty_gpu_is_never_fragmented_while_it_is_sold_whole(model: GpuModelSpec) -> None:
     assert fragmented_units(EMPTY_GPU, (model.whole,), grid=model.grid) == 0
-    assert fragmented_units(EMPTY_GPU, model.sold_as(Isolation.HARDWARE), grid=model.grid) == 0
+    assert fragmented_units(EMPTY_GPU, model.profiles_with(Isolation.HARDWARE), grid=model.grid) == 0
 
 
 def test_the_eighth_unit_beside_seven_small_slices_is_fragmented() -> None:

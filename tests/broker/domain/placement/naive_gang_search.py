@@ -21,7 +21,7 @@ def naive_gang_slots(
     found = []
     tried = set()
     for node, members in sorted(by_node(pool, profile).items()):
-        if sum(each.kind.max_instances[each.number][each.state] for each in members) < count:
+        if sum(each.kind.max_instances[each.profile_number][each.state] for each in members) < count:
             continue
         topology = topologies.get(node) if profile.memory == pool.model.grid else None
         one: Found | None = None
@@ -39,10 +39,10 @@ def naive_gang_slots(
 
 def by_node(pool: PoolIndex, profile: Profile) -> dict[str, list[GangCandidate]]:
     nodes: defaultdict[str, list[GangCandidate]] = defaultdict(list)
-    for shelf, number in pool.selling(profile):
+    for shelf, number in pool.groups_offering(profile):
         for state in shelf.kind.ranks.states_by_rank[number]:
             for gpu, node in shelf.gpus_in(state):
-                nodes[node].append(GangCandidate(gpu, shelf.kind, number, state, pool.is_uncut(shelf)))
+                nodes[node].append(GangCandidate(gpu, shelf.kind, number, state, pool.is_unpartitioned(shelf)))
     return nodes
 
 
@@ -50,25 +50,25 @@ def cheapest(node: str, members: list[GangCandidate], profile: Profile, count: i
     states, seats, opened, loss = [each.state for each in members], list[Slot](), 0, 0.0
     for _ in range(count):
         offers = [
-            (cost.anywhere, each.uncut, cost, each.gpu, n)
+            (cost.comparable_across_layouts, each.unpartitioned, cost, each.gpu, n)
             for n, (each, state) in enumerate(zip(members, states, strict=True))
-            if (cost := each.kind.cost[each.number].get(state))
+            if (cost := each.kind.lowest_cost[each.profile_number].get(state))
         ]
         if not offers:
             return None
         _, _, cost, gpu, n = min(offers)
-        move = members[n].kind.ranks.best_option[members[n].number][states[n]]
-        states[n], opened, loss = move.after, opened + cost.opens, loss + cost.loss
+        move = members[n].kind.ranks.best_option[members[n].profile_number][states[n]]
+        states[n], opened, loss = move.next_state, opened + cost.uses_empty_gpu, loss + cost.value_loss
         seats.append(Slot(gpu, Placement(move.start, profile.memory)))
     return opened, loss, sum(each.state == EMPTY for each in members), GpuLink.SWITCH, node, tuple(seats)
 
 
 def nearest(node: str, members: list[GangCandidate], profile: Profile, count: int, topology: Topology) -> Found | None:
-    costs = {each.gpu: each.kind.cost[each.number][each.state] for each in members}
+    costs = {each.gpu: each.kind.lowest_cost[each.profile_number][each.state] for each in members}
     together = topology.closest_free_gpus((gpu for gpu in costs if gpu in topology.gpus), count)
     if together is None:
         return None
     link, gpus = together
     empty = sum(each.state == EMPTY for each in members)
     seats = tuple(Slot(gpu, Placement(0, profile.memory)) for gpu in gpus)
-    return count, sum(costs[gpu].loss for gpu in gpus), empty, link, node, seats
+    return count, sum(costs[gpu].value_loss for gpu in gpus), empty, link, node, seats

@@ -27,7 +27,7 @@ def weigh(pool: PoolIndex, profile: Profile) -> SlotChoice | None:
 
 def choose_slot(gpus: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> Slot | None:
     """Return the free slot that costs least, or None when nothing fits."""
-    return PoolIndex(model, gpus).choose(profile)
+    return PoolIndex(model, gpus).find_cheapest_slot(profile)
 
 
 def count_that_fit(gpus: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> int:
@@ -47,4 +47,4 @@ def choose_gang_slots(
 ) -> tuple[Slot, ...] | None:
     """Return slots for a gang; see `find_gang_slots`."""
     pool = PoolIndex(model, gpus)
-    return find_gang_slots(pool, profile, count=count, same_node=same_node, topologies=topologies, within=within)
+    return find_gang_slots(pool, profile, count=count, same_node=same_node, topologies=topologies, max_link=within)

@@ -32,7 +32,7 @@ def test_random_operations_use_only_legal_placements_without_overlap(model: GpuM
     for _ in range(operations):
         if chance() < 0.55:
             profile = int(chance() * len(profiles))
-            if seat := buckets.place(profile):
+            if seat := buckets.place_cheapest(profile):
                 gpu, start = seat
                 mask = units[profile][start]  # a KeyError would be a place that the GPU does not have
                 assert taken[gpu] & mask == 0
@@ -56,4 +56,4 @@ def test_random_operations_use_only_legal_placements_without_overlap(model: GpuM
     assert min(placed, refused) > operations // 20  # the fleet was often full
     for gpu, profile, start in live:
         buckets.release(gpu, profile, start)
-    assert buckets.state == [EMPTY] * GPUS
+    assert buckets.state_of == [EMPTY] * GPUS

@@ -19,7 +19,7 @@ def gpu(name: str, *held: tuple[Profile, int], node: str = "n", layout: Geometry
 
 
 def first(engine: PlacementEngine, profile: Profile, *gpus: GpuView) -> tuple[str, int] | None:
-    seat = PoolIndex(H100, gpus, engine=engine).choose(profile)
+    seat = PoolIndex(H100, gpus, engine=engine).find_cheapest_slot(profile)
     return (seat.gpu, seat.placement.start) if seat else None
 
 
@@ -53,10 +53,10 @@ def test_every_engine_places_as_many_slices_as_fit(
     pool = PoolIndex(H100, [gpu(name) for name in "ab"], engine=engine)
     for n in range(14):
         assert pool.how_many_fit(ONE) == 14 - n
-        seat = pool.choose(ONE)
+        seat = pool.find_cheapest_slot(ONE)
         assert seat is not None
         pool.hold(seat, ONE)
-    assert pool.choose(ONE) is None
+    assert pool.find_cheapest_slot(ONE) is None
 
 
 def test_first_fit_places_a_gang_on_the_first_node_and_best_fit_on_the_fullest() -> None:

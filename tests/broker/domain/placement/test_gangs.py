@@ -105,7 +105,7 @@ def test_a_gang_is_chosen_completely_or_not_at_all_without_changing_the_pool() -
         assert find_gang_slots(pool, crossing, count=2, same_node=same_node) is None
         assert pool.gpu_view("a") == gpu
     assert choose_gang_slots([gpu], crossing, H100, count=2, same_node=True) is None
-    assert find_gang_slots(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
+    assert find_gang_slots(pool, ONE, count=1, same_node=False) == (pool.find_cheapest_slot(ONE),)
     assert pool.gpu_view("a") == gpu
 
 

@@ -18,14 +18,14 @@ def test_the_lowest_name_of_a_key_is_found_after_any_changes() -> None:
 
     def become(name: str, wanted: int) -> None:
         key[name] = wanted
-        names.enter(wanted, name, len(of(wanted)))
+        names.add(wanted, name, len(of(wanted)))
 
     chance = Random(1)
     for _ in range(300):
         become(chance.choice("abcd"), chance.randrange(3))
         for wanted in range(3):
             if of(wanted):
-                assert names.first(wanted, lambda wanted=wanted: of(wanted)) == min(of(wanted))
+                assert names.lowest(wanted, lambda wanted=wanted: of(wanted)) == min(of(wanted))
 
 
 def test_removed_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,9 +37,9 @@ def test_removed_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         yield "a"
 
     names = LowestNames(lambda key, name: name == "a")
-    assert names.first(0, all_names) == "a"
+    assert names.lowest(0, all_names) == "a"
     for n in range(20):
-        names.enter(0, f"b{n}", 1)
-    assert names.first(0, all_names) == "a"
+        names.add(0, f"b{n}", 1)
+    assert names.lowest(0, all_names) == "a"
     assert len(requests) == 2
     assert sum(len(heap) for heap in names._heaps.values()) == 1

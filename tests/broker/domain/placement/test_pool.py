@@ -31,19 +31,19 @@ def test_a_gpu_that_contradicts_its_layout_offers_nothing_until_it_matches() -> 
     layout = Geometry(frozenset({at(SEVEN, 0)}))
     pool = PoolIndex(H100, [holding("a", at(HALF, 0), layout=layout)])
     assert pool.how_many_fit(SEVEN) == 0
-    assert pool.choose(SEVEN) is None
+    assert pool.find_cheapest_slot(SEVEN) is None
     pool.release(Slot("a", Placement(0, 4)), HALF)
-    assert pool.choose(SEVEN) == Slot("a", Placement(0, 8))
+    assert pool.find_cheapest_slot(SEVEN) == Slot("a", Placement(0, 8))
     pool.hold(Slot("a", Placement(4, 4)), HALF)
     assert pool.remove("a").state.isolation is Isolation.SOFT
-    assert pool.choose(SEVEN) is None
+    assert pool.find_cheapest_slot(SEVEN) is None
 
 
 def test_gpus_with_equal_layouts_are_of_one_kind() -> None:
     gpus = [GpuView(gpu, "node", EMPTY_GPU, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
     pool = PoolIndex(H100, gpus)
     assert pool.how_many_fit(THREE) == 2
-    assert pool.choose(THREE) == Slot("a", Placement(4, 4))
+    assert pool.find_cheapest_slot(THREE) == Slot("a", Placement(4, 4))
 
 
 def test_a_pool_with_a_duplicate_gpu_is_refused() -> None:
@@ -60,15 +60,15 @@ def test_gpus_added_later_are_chosen_like_initial_ones() -> None:
         GpuView("c", "n", EMPTY_GPU, layout),
     ):
         pool.add(gpu)
-    assert pool.choose(FOUR) == Slot("a", Placement(0, 4))
+    assert pool.find_cheapest_slot(FOUR) == Slot("a", Placement(0, 4))
     pool.remove("a")
     pool.remove("b")
-    assert pool.choose(FOUR) == Slot("c", Placement(0, 4))
+    assert pool.find_cheapest_slot(FOUR) == Slot("c", Placement(0, 4))
 
 
 def test_a_gpu_with_shares_takes_no_slices_until_it_is_empty() -> None:
     pool = PoolIndex(H100, [holding("a", at(QUARTER, 0))])
-    assert pool.choose(ONE) is None
+    assert pool.find_cheapest_slot(ONE) is None
     assert pool.how_many_fit(H100.whole) == 0
     assert pool.how_many_fit(QUARTER) == 3
     pool.release(Slot("a", Placement(0, 2)), QUARTER)
@@ -78,27 +78,31 @@ def test_a_gpu_with_shares_takes_no_slices_until_it_is_empty() -> None:
 def test_forecast_prices_change_the_chosen_slot() -> None:
     gpus = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
     # By shares of memory the last two units are worth more whole than the half beside the 4g loses.
-    assert PoolIndex(H100, gpus).choose(ONE) == Slot("four", Placement(4, 1))
+    assert PoolIndex(H100, gpus).find_cheapest_slot(ONE) == Slot("four", Placement(4, 1))
     unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
     # With little demand below a 3g, the 3g placement beside the 4g must stay free.
-    assert PoolIndex(H100, gpus, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
+    assert PoolIndex(H100, gpus, price_list=unwanted).find_cheapest_slot(ONE) == Slot("ones", Placement(6, 1))
 
 
 def test_among_equal_costs_the_gpu_with_more_slices_is_chosen() -> None:
     gpus = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
     pool = PoolIndex(H100, gpus)
-    assert pool.choose(THREE) == Slot("b", Placement(4, 4))
+    assert pool.find_cheapest_slot(THREE) == Slot("b", Placement(4, 4))
     for start in (3, 2):
         pool.release(Slot("b", Placement(start, 1)), ONE)
     pool.hold(Slot("b", Placement(2, 2)), TWO)
-    assert pool.choose(THREE) == Slot("b", Placement(4, 4))
+    assert pool.find_cheapest_slot(THREE) == Slot("b", Placement(4, 4))
     pool.remove("b")
-    assert pool.choose(THREE) == Slot("a", Placement(4, 4))
+    assert pool.find_cheapest_slot(THREE) == Slot("a", Placement(4, 4))
 
 
 def test_among_equal_costs_and_different_layouts_the_lowest_id_is_chosen() -> None:
     a, b = (GpuView(gpu, "n", EMPTY_GPU, Geometry(frozenset({at(ONE, n)}))) for n, gpu in enumerate("ab"))
-    assert PoolIndex(H100, [a, b]).choose(ONE) == PoolIndex(H100, [b, a]).choose(ONE) == Slot("a", Placement(0, 1))
+    assert (
+        PoolIndex(H100, [a, b]).find_cheapest_slot(ONE)
+        == PoolIndex(H100, [b, a]).find_cheapest_slot(ONE)
+        == Slot("a", Placement(0, 1))
+    )
 
 
 LAYOUTS = (None, Geometry(frozenset({at(FOUR, 0), at(THREE, 4)})), Geometry(frozenset({at(SEVEN, 0)})))
@@ -132,7 +136,7 @@ def test_a_long_lived_pool_chooses_the_same_slots_as_a_new_one(spare: int) -> No
             chance.shuffle(now)
             for profile in PROFILES:
                 assert weigh(pool, profile) == weigh(PoolIndex(H100, now), profile)
-            if (seat := pool.choose(profile := chance.choice(PROFILES))) and act > 1:
+            if (seat := pool.find_cheapest_slot(profile := chance.choice(PROFILES))) and act > 1:
                 pool.hold(seat, profile)
                 held.append((seat, profile))
 
@@ -146,5 +150,5 @@ def test_numbers_of_removed_gpus_are_reused() -> None:
     for _ in range(100):
         for gpu in "ab":
             pool.add(pool.remove(gpu))
-    shelf, _ = pool.selling(ONE)[0]
-    assert len(shelf.buckets.state) == len(shelf.gpus) == 2
+    shelf, _ = pool.groups_offering(ONE)[0]
+    assert len(shelf.buckets.state_of) == len(shelf.gpus) == 2

@@ -10,9 +10,9 @@ from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import (
     PlacementCost,
-    best_fill,
     bid_price_ranks,
     bid_price_rule,
+    max_remaining_value,
 )
 from broker.domain.placement.costs.state_ranks import rank_states
 from broker.domain.placement.costs.state_tables import EMPTY, StateTable, build_state_table
@@ -42,11 +42,11 @@ def test_the_best_fill_matches_exhaustive_search(model: GpuModelSpec) -> None:
             worth[p] + rest
             for p in range(len(profiles))
             for move in table.options[p][state]
-            for rest in every_way(move.after)
+            for rest in every_way(move.next_state)
         }
         return frozenset({0, *more})
 
-    assert best_fill(table, worth) == [max(every_way(state)) for state in range(len(table.states))]
+    assert max_remaining_value(table, worth) == [max(every_way(state)) for state in range(len(table.states))]
 
 
 def test_free_compute_is_derived_from_the_occupied_units() -> None:
@@ -54,17 +54,17 @@ def test_free_compute_is_derived_from_the_occupied_units() -> None:
     for profile, moves in enumerate(TABLE.options):
         for state, its in enumerate(moves):
             for move in its:
-                mask = TABLE.states[move.after]
+                mask = TABLE.states[move.next_state]
                 assert rule(TABLE, profile, state, move)[2] == 7 - (mask & 0x7F).bit_count()
 
 
 def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> None:
-    rule, best = bid_price_rule(TABLE, WORTH), best_fill(TABLE, WORTH)
+    rule, best = bid_price_rule(TABLE, WORTH), max_remaining_value(TABLE, WORTH)
     four, state = 4, state_with(TABLE, ("2g.20gb", 4))
     (move,) = TABLE.options[four][state]
     cost = PlacementCost(*rule(TABLE, four, state, move))
-    assert cost[:4] == (False, best[state] - best[move.after], 1, 0)
-    assert (cost.strands, cost.units_left) == (0, 2)
+    assert cost[:4] == (False, best[state] - best[move.next_state], 1, 0)
+    assert (cost.stranded_compute_increase, cost.remaining_units) == (0, 2)
     assert isinstance(best[state], int)
 
 
@@ -80,18 +80,18 @@ def test_losses_that_differ_only_by_noise_are_equal() -> None:
 def test_at_equal_losses_the_gpu_with_more_slices_is_chosen() -> None:
     names = [profile.name for profile in PROFILES]
     table = build_state_table(PROFILES, 8, counted=True)
-    assert (table.count(EMPTY), len(table.states)) == (0, 365)
+    assert (table.slice_count(EMPTY), len(table.states)) == (0, 365)
     whole = table.state_with[names.index("4g.40gb")][0][EMPTY]
     pairs = state_with(table, ("2g.20gb", 0), ("2g.20gb", 2))
-    assert (table.count(whole), table.count(pairs)) == (1, 2)
-    assert table.bits(names.index("4g.40gb"), 0) == table.states[pairs] & 0xFF
+    assert (table.slice_count(whole), table.slice_count(pairs)) == (1, 2)
+    assert table.slice_bits(names.index("4g.40gb"), 0) == table.states[pairs] & 0xFF
     order = rank_states(table, bid_price_rule(table, WORTH)).states_by_rank
     for profile in order:
         fitting = [state for state in profile if state in (whole, pairs)]
         assert fitting in ([], [pairs, whole])
-    assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
+    assert table.state_after_removing(table.state_after_removing(pairs, 2, 0), 2, 2) == EMPTY
     with pytest.raises(KeyError):
-        table.without(whole, 2, 0)  # half of a 4g would be a GPU with nothing on it that is not empty
+        table.state_after_removing(whole, 2, 0)  # half of a 4g would be a GPU with nothing on it that is not empty
     plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).states_by_rank
     kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
@@ -104,7 +104,7 @@ def test_equal_losses_are_ordered_by_the_remaining_options() -> None:
             for move in its:
                 cost = PlacementCost(*rule(TABLE, profile, state, move))
                 # Ten times the loss, less at most a tenth for each price that is lower, and never a gain.
-                assert 0 <= cost.narrows <= 10 * len(PROFILES) * cost.loss + max(WORTH)
+                assert 0 <= cost.nearby_price_loss <= 10 * len(PROFILES) * cost.value_loss + max(WORTH)
 
 
 def test_popularity_breaks_ties_by_demand() -> None:
@@ -115,7 +115,7 @@ def test_popularity_breaks_ties_by_demand() -> None:
     # With the last half touched no 3g fits any more: the two remaining compute slices serve no request.
     assert rule(TABLE, 0, right, late)[5] == 2
     # Taking one of them is no loss to anybody then.
-    assert rule(TABLE, 0, late.after, TABLE.options[0][late.after][-1])[5] == -1
+    assert rule(TABLE, 0, late.next_state, TABLE.options[0][late.next_state][-1])[5] == -1
 
 
 def test_an_empty_gpu_is_the_last_resort_for_every_profile() -> None:

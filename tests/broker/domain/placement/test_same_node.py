@@ -61,13 +61,13 @@ class Fleet:
             self.links[node] = topology(node, self.chance.choice((3, 4)), kind)
         else:
             self.links.pop(node, None)
-        self.pool.linked_anew(node)
+        self.pool.mark_links_changed(node)
 
     def happen(self) -> None:
         what = self.chance.random()
         if what < 0.5:
             profile = self.chance.choice((ONE, TWO, THREE, FOUR, WHOLE, ONE_ME))
-            if seat := self.pool.choose(profile):
+            if seat := self.pool.find_cheapest_slot(profile):
                 self.pool.hold(seat, profile)
                 self.held.append((seat, profile))
         elif what < 0.8 and self.held:
@@ -95,7 +95,9 @@ def test_the_chosen_node_matches_a_scan_of_all_nodes(seed: int, engine: Placemen
             fleet.happen()
         profile, count = fleet.chance.choice(ASKED)
         within = fleet.chance.choice((None, GpuLink.BRIDGE, GpuLink.NUMA)) if profile is WHOLE else None
-        found = find_gang_slots(fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, within=within)
+        found = find_gang_slots(
+            fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, max_link=within
+        )
         assert found == naive_gang_slots(fleet.pool, profile, count, fleet.links, within)
 
 
@@ -138,12 +140,12 @@ def test_released_nodes_are_chosen_again_and_do_not_grow_the_heap() -> None:
         for node in nodes[:100]:
             pool.release(Slot(f"{node}/0", Placement(0, 8)), WHOLE)
         assert gang() == "n000/0"
-    alike = next(iter(pool.node_classes(WHOLE)._alike.values()))
+    alike = next(iter(pool.node_classes(WHOLE)._nodes_by_class.values()))
     assert len(alike._heap) <= 2 * len(nodes) + node_classes.HEAP_SLACK + 1
     for node in nodes:
         pool.hold(Slot(f"{node}/0", Placement(0, 8)), WHOLE)
     assert find_gang_slots(pool, WHOLE, count=1, same_node=True) is None
-    assert pool.node_classes(WHOLE)._alike == {}
+    assert pool.node_classes(WHOLE)._nodes_by_class == {}
 
 
 def test_removed_equal_nodes_do_not_grow_the_heap() -> None:

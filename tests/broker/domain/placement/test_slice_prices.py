@@ -91,7 +91,7 @@ def test_a_profile_without_demand_is_worth_its_compute_only() -> None:
 def test_averaged_dual_prices_stay_within_the_price_of_one_gpu() -> None:
     numbers = iter([0.1, 0.9, 0.4, 0.6] * 1000)
     mix = [0.3, 0.15, 0.05, 0.05, 0.15, 0.3]
-    worth = slice_prices.dual_prices(PROFILES, 8, mix, rng=lambda: next(numbers), draws=10)
+    worth = slice_prices.dual_prices(PROFILES, 8, mix, rng=lambda: next(numbers), samples=10)
     assert worth[-1] == pytest.approx(56_056)
     assert all(0 < each <= 56_056 for each in worth)
     # Still the price of a GPU: the cuts that are used at the best covering cost just one.

@@ -47,7 +47,7 @@ def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) 
     pool = PoolIndex(H100, empty(nodes=2, per_node=1))
     gpus = {"gpu-0-0": Geometry(), "gpu-1-0": Geometry()}
     for profile in requests:
-        seat = pool.choose(profile)
+        seat = pool.find_cheapest_slot(profile)
         free = [c for c in gpus.values() for p in profile.placements if c.fits(profile, p)]
         assert (seat is None) == (not free)
         if seat:
@@ -64,7 +64,7 @@ def test_a_changed_index_chooses_the_same_slots_as_a_new_one(requests: list[Prof
     for profile in requests:
         gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
         random.shuffle(gpus)  # type: ignore[attr-defined]
-        seat = pool.choose(profile)
+        seat = pool.find_cheapest_slot(profile)
         assert seat == choose_slot(gpus, profile, H100)
         if seat:
             pool.hold(seat, profile)
@@ -106,7 +106,7 @@ def test_a_slice_costs_its_share_of_memory_plus_a_thousandth_per_compute_slice(
     choice = weigh(PoolIndex(H100, [GpuView("a", "node-0")]), profile)
     assert choice is not None
     # 7/8 per eighth and 0.001 per compute slice, both times 8000 to stay whole; 4g and 3g fill a GPU.
-    assert choice.score.loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
+    assert choice.score.value_loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
 
 
 def test_a_fixed_layout_gpu_is_used_before_an_unpartitioned_one() -> None:
@@ -161,7 +161,7 @@ def test_a_gpu_is_in_the_pool_only_once_and_is_removed_with_its_state() -> None:
     pool.hold(Slot("gpu-0-0", Placement(0, 1)), ONE)
     assert pool.remove("gpu-0-0").state == GpuState(1, False, 1, Isolation.HARDWARE)
     assert pool.remove("gpu-0-1").state == EMPTY_GPU
-    assert pool.choose(ONE) is None
+    assert pool.find_cheapest_slot(ONE) is None
 
 
 def test_holding_an_occupied_slot_or_releasing_a_free_one_is_refused() -> None:
@@ -183,7 +183,7 @@ def test_holding_an_occupied_slot_or_releasing_a_free_one_is_refused() -> None:
 def test_a_gang_is_placed_exactly_when_all_members_fit(before: list[Profile], wanted: Profile, count: int) -> None:
     pool = PoolIndex(H100, empty(nodes=2, per_node=2))
     for profile in before:
-        if seat := pool.choose(profile):
+        if seat := pool.find_cheapest_slot(profile):
             pool.hold(seat, profile)
     gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
     for same_node, pools in ((False, [gpus]), (True, [gpus[:2], gpus[2:]])):

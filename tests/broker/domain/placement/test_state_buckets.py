@@ -19,7 +19,7 @@ TABLE = build_state_table(PROFILES, 8)
 
 
 def tightest(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[int, ...]:
-    return (state == EMPTY, table.free(move.after))
+    return (state == EMPTY, table.free_units(move.next_state))
 
 
 RANKS = rank_states(TABLE, tightest)
@@ -49,7 +49,7 @@ def test_random_operations_never_overlap_and_always_choose_the_least_cost(
         if what == "place":
             costs = {n: price for n, gpu in enumerate(gpus) if (price := cost(gpu, profile)) is not None}
             emptiest = {n: sum(not c.on for c, m in zip(gpus, NODES, strict=True) if m == n) for n in NODES}
-            seat = buckets.place(profile)
+            seat = buckets.place_cheapest(profile)
             assert (seat is None) == (not costs)
             if seat:
                 assert gpus[seat[0]].fits(profile, seat[1])
@@ -67,19 +67,19 @@ def test_random_operations_never_overlap_and_always_choose_the_least_cost(
             gpu, places = number % len(gpus), PROFILES[profile].placements
             start = places[number % len(places)].start
             if gpus[gpu].fits(profile, start):
-                buckets.hold(gpu, profile, start)
+                buckets.place_at(gpu, profile, start)
                 gpus[gpu].on.add((profile, start))
                 live.append((gpu, profile, start))
             else:
                 with pytest.raises(KeyError, match="does not fit at unit"):
-                    buckets.hold(gpu, profile, start)
+                    buckets.place_at(gpu, profile, start)
     for number, gpu in enumerate(gpus):
-        assert state_of(gpu) == buckets.state[number]
-        assert number in buckets.gpus[buckets.state[number]]
-    assert sum(len(bucket) for bucket in buckets.gpus) == len(gpus)
+        assert state_of(gpu) == buckets.state_of[number]
+        assert number in buckets.gpus_by_state[buckets.state_of[number]]
+    assert sum(len(bucket) for bucket in buckets.gpus_by_state) == len(gpus)
     for gpu, its, start in live:
         buckets.release(gpu, its, start)
-    assert buckets.state == [EMPTY] * len(NODES)
+    assert buckets.state_of == [EMPTY] * len(NODES)
 
 
 def state_of(gpu: NaiveGpu) -> int:
@@ -88,27 +88,27 @@ def state_of(gpu: NaiveGpu) -> int:
 
 def test_releasing_a_slice_that_is_not_held_is_refused_without_changes() -> None:
     buckets = StateBuckets(RANKS, (0,))
-    buckets.hold(0, 0, 3)
+    buckets.place_at(0, 0, 3)
     with pytest.raises(KeyError, match="no slice of profile 0 is at unit 2 of GPU 0"):
         buckets.release(0, 0, 2)
-    assert buckets.state == [TABLE.state_with[0][3][EMPTY]]
+    assert buckets.state_of == [TABLE.state_with[0][3][EMPTY]]
 
 
 def test_partly_used_gpus_can_be_added() -> None:
     full = TABLE.state_with[PROFILES.index(H100.whole)][0][EMPTY]
     buckets = StateBuckets(RANKS, (0, 0), (full, EMPTY))
-    assert buckets.place(0) == (1, Placement(0, 1).start)
-    assert buckets.place(PROFILES.index(H100.whole)) is None
+    assert buckets.place_cheapest(0) == (1, Placement(0, 1).start)
+    assert buckets.place_cheapest(PROFILES.index(H100.whole)) is None
 
 
 def test_gpus_can_be_added_later_and_removed_permanently() -> None:
     buckets, whole = StateBuckets(RANKS, ()), PROFILES.index(H100.whole)
-    assert buckets.place(whole) is None
+    assert buckets.place_cheapest(whole) is None
     first, second = buckets.add(2), buckets.add(0)
     buckets.remove(first)
-    assert buckets.place(whole) == (second, 0)
-    assert buckets.place(whole) is None
-    for act in (buckets.hold, buckets.release):
+    assert buckets.place_cheapest(whole) == (second, 0)
+    assert buckets.place_cheapest(whole) is None
+    for act in (buckets.place_at, buckets.release):
         with pytest.raises(KeyError):
             act(first, whole, 0)
     with pytest.raises(KeyError, match="GPU 0 is already out of service"):
@@ -117,18 +117,18 @@ def test_gpus_can_be_added_later_and_removed_permanently() -> None:
 
 def test_setting_the_same_state_changes_nothing() -> None:
     buckets = StateBuckets(RANKS, (0, 0))
-    buckets.become(0, EMPTY)
-    assert sorted(buckets.gpus[EMPTY]) == [0, 1]
+    buckets.set_state(0, EMPTY)
+    assert sorted(buckets.gpus_by_state[EMPTY]) == [0, 1]
 
 
 def test_the_node_with_fewest_but_enough_empty_gpus_is_found() -> None:
     empties = EmptyGpus(3)
     for gpu, node in enumerate((0, 1, 1, 1, 1, 2, 2)):
-        empties.give(node, gpu)
+        empties.add(node, gpu)
     assert [node_with(empties, count) for count in range(1, 6)] == [0, 2, 1, 1, None]
-    assert empties.first() == 0
-    empties.take(0, 0)
+    assert empties.gpu_on_lowest_count_node() == 0
+    empties.remove(0, 0)
     assert [node_with(empties, count) for count in range(1, 6)] == [2, 2, 1, 1, None]
-    empties.take(1, 3)
+    empties.remove(1, 3)
     assert node_with(empties, 4) is None
-    assert sorted(empties.on[1]) == [1, 2, 4]
+    assert sorted(empties.gpus_on_node[1]) == [1, 2, 4]

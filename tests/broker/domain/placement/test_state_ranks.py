@@ -6,7 +6,7 @@ from tests.broker.domain.fleet import A30, H100, plain
 
 
 def fullest(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[int, ...]:
-    return (table.free(move.after), -move.start)
+    return (table.free_units(move.next_state), -move.start)
 
 
 TABLE = build_state_table(plain(H100), 8)

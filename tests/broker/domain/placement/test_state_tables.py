@@ -7,7 +7,7 @@ import pytest
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.profiles import Placement, Profile, share_profiles
 from broker.domain.lifecycle.states import Isolation
-from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, build_state_table
+from broker.domain.placement.costs.state_tables import EMPTY, NO_STATE, build_state_table
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
 from tests.broker.domain.placement.naive_pool import NaiveGpu, Slice, all_layouts, all_profiles
 
@@ -51,14 +51,14 @@ def test_every_state_and_placement_matches_the_sets_of_slices(model: GpuModelSpe
         for profile, start in slices:
             state = table.state_with[profile][start][state]
         assert tried.setdefault(key(slices), state) == state
-        assert table.count(state) == (len(slices) if counted else 0)
+        assert table.slice_count(state) == (len(slices) if counted else 0)
     for slices in all_layouts(profiles):
         for profile, start in slices:
             after = tried[key(slices - {(profile, start)})]
-            assert table.without(tried[key(slices)], profile, start) == after
+            assert table.state_after_removing(tried[key(slices)], profile, start) == after
     assert sorted(tried.values()) == list(range(len(table.states)))
     for (units, media, isolation, _), state in tried.items():
-        assert table.free(state) == model.grid - len(units)
+        assert table.free_units(state) == model.grid - len(units)
         for p, profile in enumerate(profiles):
             fitting = [
                 place.start
@@ -68,7 +68,7 @@ def test_every_state_and_placement_matches_the_sets_of_slices(model: GpuModelSpe
                 and not (media and profile.media)
             ]
             assert [move.start for move in table.options[p][state]] == fitting
-            assert all(table.state_with[p][move.start][state] == move.after for move in table.options[p][state])
+            assert all(table.state_with[p][move.start][state] == move.next_state for move in table.options[p][state])
 
 
 def test_a_gpu_serves_one_isolation_until_it_is_empty() -> None:
@@ -78,22 +78,22 @@ def test_a_gpu_serves_one_isolation_until_it_is_empty() -> None:
     state = table.state_with[1][0][EMPTY]  # a soft quarter
     assert not table.options[3][state]  # a quarter of the other kind has no place beside it
     assert table.options[1][state]
-    assert table.state_without[3][0][state] == NOWHERE
+    assert table.state_without[3][0][state] == NO_STATE
     both = table.state_with[1][2][state]
-    assert table.without(both, 1, 0) == table.state_with[1][2][EMPTY]
-    assert table.without(state, 1, 0) == EMPTY
+    assert table.state_after_removing(both, 1, 0) == table.state_with[1][2][EMPTY]
+    assert table.state_after_removing(state, 1, 0) == EMPTY
 
 
 def test_a_slice_that_is_not_on_a_gpu_cannot_be_removed() -> None:
     table = build_state_table(plain(H100), 8)
     with pytest.raises(KeyError, match=r"1g.10gb at unit 3 is not on a GPU in state 0"):
-        table.without(EMPTY, 0, 3)
+        table.state_after_removing(EMPTY, 0, 3)
 
 
 def test_the_media_engines_are_a_bit_above_the_units() -> None:
     table = build_state_table((ONE_ME,), 8)
-    assert table.bits(0, 2) == table.media | 0b100
-    assert table.free(table.state_with[0][2][EMPTY]) == 7
+    assert table.slice_bits(0, 2) == table.media_bit | 0b100
+    assert table.free_units(table.state_with[0][2][EMPTY]) == 7
     assert len(table.states) == 8
 
 

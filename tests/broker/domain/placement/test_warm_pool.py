@@ -27,21 +27,21 @@ def gpu(name: str, *held: PlacedSlice, warm: tuple[PlacedSlice, ...] = (), node:
 def test_a_gpu_with_the_warm_slice_is_preferred_then_one_without_obstacles() -> None:
     four = at(FOUR, 0)
     gpus = [gpu("a", four, warm=(at(TWO, 4),)), gpu("b", four), gpu("c", four, warm=(at(THREE, 4),))]
-    assert PoolIndex(H100, gpus).choose(THREE) == Slot("c", THREE.placed_at(4))
-    assert PoolIndex(H100, gpus[:2]).choose(THREE) == Slot("b", THREE.placed_at(4))
-    assert PoolIndex(H100, gpus[:1]).choose(THREE) == Slot("a", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus).find_cheapest_slot(THREE) == Slot("c", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus[:2]).find_cheapest_slot(THREE) == Slot("b", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus[:1]).find_cheapest_slot(THREE) == Slot("a", THREE.placed_at(4))
 
 
 def test_among_equal_gpus_the_first_id_is_chosen_with_or_without_warm_slices() -> None:
     four, left = at(FOUR, 0), (at(ONE, 6),)
     for first, second in (("a", "b"), ("b", "a")):  # a pair of units is free on both, and nothing in its way
         gpus = [gpu(first, four, warm=left), gpu(second, four)]
-        assert PoolIndex(H100, gpus).choose(TWO) == Slot("a", TWO.placed_at(4))
+        assert PoolIndex(H100, gpus).find_cheapest_slot(TWO) == Slot("a", TWO.placed_at(4))
 
 
 def test_a_warm_slice_never_outweighs_a_lower_placement_cost() -> None:
     gpus = [gpu("a", at(FOUR, 0)), gpu("b", warm=(at(THREE, 4), at(ONE, 0)))]
-    assert PoolIndex(H100, gpus).choose(THREE) == Slot("a", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus).find_cheapest_slot(THREE) == Slot("a", THREE.placed_at(4))
     # Another start of the same GPU would spoil room, warm or not.
     alone = [gpu("a", at(FOUR, 0), warm=(at(ONE, 4),))]
     cold = weigh(PoolIndex(H100, [gpu("a", at(FOUR, 0))]), ONE)
@@ -55,9 +55,9 @@ def test_among_empty_gpus_of_a_node_the_one_with_the_warm_slice_is_chosen() -> N
     gpus = [gpu("a"), gpu("b", warm=(at(SEVEN, 0),)), gpu("c", warm=(at(ONE, 2),))]
     elsewhere = [gpu(name, node="m", warm=(at(SEVEN, 0),)) for name in "0123"]
     pool = PoolIndex(H100, [*elsewhere, *gpus])
-    assert pool.choose(SEVEN) == Slot("b", SEVEN.placed_at(0))
+    assert pool.find_cheapest_slot(SEVEN) == Slot("b", SEVEN.placed_at(0))
     # For a whole GPU nothing is cut, but what is left is in its way.
-    assert pool.choose(H100.whole) == Slot("a", H100.whole.placed_at(0))
+    assert pool.find_cheapest_slot(H100.whole) == Slot("a", H100.whole.placed_at(0))
 
 
 def test_a_released_slice_stays_warm_only_where_gpus_are_partitioned_per_lease() -> None:
@@ -79,7 +79,7 @@ def test_a_released_slice_stays_warm_only_where_gpus_are_partitioned_per_lease()
 def test_first_fit_and_best_fit_ignore_warm_slices() -> None:
     gpus = [gpu("a", at(FOUR, 0)), gpu("b", at(FOUR, 0), warm=(at(THREE, 4),))]
     for engine in (PlacementEngine.FIRST_FIT, PlacementEngine.BEST_FIT):
-        assert PoolIndex(H100, gpus, engine=engine).choose(THREE) == Slot("a", THREE.placed_at(4))
+        assert PoolIndex(H100, gpus, engine=engine).find_cheapest_slot(THREE) == Slot("a", THREE.placed_at(4))
 
 
 def test_a_gang_search_leaves_every_gpu_unchanged() -> None:
@@ -103,12 +103,12 @@ def test_undone_trials_restore_all_warm_slices(chance: Random) -> None:
         profile = chance.choice(requested_profiles)
         if held and chance.random() < 0.5:
             pool.release(*held.pop(chance.randrange(len(held))))
-        elif seat := pool.choose(profile):
+        elif seat := pool.find_cheapest_slot(profile):
             pool.hold(seat, profile)
             held.append((seat, profile))
     before = {f"g{n}": pool.gpu_view(f"g{n}") for n in range(5)}
-    with pool.trying() as hold:
-        while seat := pool.choose(profile := chance.choice(requested_profiles)):
+    with pool.hold_temporarily() as hold:
+        while seat := pool.find_cheapest_slot(profile := chance.choice(requested_profiles)):
             hold(seat, profile)
     assert {gpu: pool.gpu_view(gpu) for gpu in before} == before
     new = PoolIndex(H100, before.values())

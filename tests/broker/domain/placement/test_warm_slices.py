@@ -11,11 +11,11 @@ from broker.domain.geometry.profiles import Profile, share_profiles
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import (
     NO_WARM_SLICES,
-    CutEffort,
+    PartitioningEffort,
     WarmSlices,
     after_placing,
     after_release,
-    cut_effort,
+    partitioning_effort,
     remaining_warm_slices,
 )
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO, cut
@@ -37,15 +37,15 @@ def warm(*left: PlacedSlice) -> WarmSlices:
 @pytest.mark.parametrize(
     ("wanted", "how"),
     [
-        (at(TWO, 2), CutEffort.WARM),
-        (at(TWO, 4), CutEffort.FREE),
-        (at(ONE, 2), CutEffort.ANEW),
-        (at(THREE, 0), CutEffort.ANEW),
-        (at(H100.whole, 0), CutEffort.ANEW),
+        (at(TWO, 2), PartitioningEffort.REUSE),
+        (at(TWO, 4), PartitioningEffort.CREATE),
+        (at(ONE, 2), PartitioningEffort.REPLACE),
+        (at(THREE, 0), PartitioningEffort.REPLACE),
+        (at(H100.whole, 0), PartitioningEffort.REPLACE),
     ],
 )
-def test_only_an_identical_warm_slice_is_reused(wanted: PlacedSlice, how: CutEffort) -> None:
-    assert cut_effort(warm(at(TWO, 2)), wanted.profile, wanted.placement) is how
+def test_only_an_identical_warm_slice_is_reused(wanted: PlacedSlice, how: PartitioningEffort) -> None:
+    assert partitioning_effort(warm(at(TWO, 2)), wanted.profile, wanted.placement) is how
 
 
 def test_a_placed_slice_destroys_only_the_warm_slices_that_it_overlaps() -> None:
@@ -56,7 +56,7 @@ def test_a_placed_slice_destroys_only_the_warm_slices_that_it_overlaps() -> None
 
 def test_a_warm_media_engine_slice_is_destroyed_for_a_new_one() -> None:
     left = warm(at(MEDIA, 0), at(ONE, 1))
-    assert cut_effort(left, MEDIA, MEDIA.placed_at(3)) is CutEffort.ANEW
+    assert partitioning_effort(left, MEDIA, MEDIA.placed_at(3)) is PartitioningEffort.REPLACE
     assert after_placing(left, MEDIA, MEDIA.placed_at(3)) == warm(at(ONE, 1))
 
 

@@ -6,7 +6,7 @@ from broker.domain.repartition.served_demand import ServedDemand
 
 
 def exactly(filling: ServedDemand, gpus: int) -> int:
-    rows, prices = [filling.row(cut) for cut in filling.cuts], filling.prices
+    rows, prices = [filling.slices_of_layout(cut) for cut in filling.useful_layouts], filling.prices
 
     @cache
     def best(left: int, wanted: tuple[int, ...]) -> int:

@@ -9,7 +9,7 @@ from broker.domain.repartition.served_demand import ServedDemand
 
 def gpu_by_gpu(filling: ServedDemand, now: Sequence[GpuLayout]) -> Sequence[GpuLayout]:
     """Improve the layout, or fill GPUs anew, whichever serves more."""
-    nothing = filling.supply([])
+    nothing = filling.total_slices([])
     improved = ways._improve_layouts(filling, list(now), nothing, 1)
     filled = ways._improve_layouts(filling, ways._fill_greedily(filling, len(now), nothing), nothing, 1)
-    return max(improved, filled, key=lambda cuts: filling.worth(filling.supply(cuts)))
+    return max(improved, filled, key=lambda cuts: filling.served_value(filling.total_slices(cuts)))

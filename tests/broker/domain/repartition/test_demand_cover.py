@@ -47,12 +47,12 @@ def test_a_demand_uses_exactly_the_minimum_of_gpus(
 ) -> None:
     catalogue, demand = asks
     gpus = exact_minimum_gpus(catalogue, demand)
-    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
+    now = data.draw(st.lists(st.sampled_from(catalogue.layouts), min_size=gpus, max_size=gpus))
     filling = ServedDemand(catalogue, demand)
-    chosen = cover_demand(filling, now, filling.supply([]))
+    chosen = cover_demand(filling, now, filling.total_slices([]))
     assert chosen is not None
     assert len(chosen) == gpus
-    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.demand, strict=True))
+    assert all(have * 1000 >= milli for have, milli in zip(filling.total_slices(chosen), filling.demand, strict=True))
 
 
 @settings(max_examples=60, deadline=None)
@@ -63,13 +63,13 @@ def test_the_planner_serves_the_demand_on_the_minimum_of_gpus(
 ) -> None:
     catalogue, demand = asks
     gpus = exact_minimum_gpus(catalogue, demand)
-    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
+    cuts = data.draw(st.lists(st.sampled_from(catalogue.layouts), min_size=gpus, max_size=gpus))
     node = CurrentNode("n", tuple(CurrentGpu(index, cut) for index, cut in enumerate(cuts)))
     after = dict(enumerate(cuts))
-    for each in plan_node_layouts([node], demand, catalogue, LayoutPlanRules(least_gain_milli=1)):
-        after |= dict(each.cuts)
+    for each in plan_node_layouts([node], demand, catalogue, LayoutPlanRules(min_gain_milli=1)):
+        after |= dict(each.layouts)
     filling = ServedDemand(catalogue, demand)
-    supply = filling.supply(after.values())
+    supply = filling.total_slices(after.values())
     assert all(have * 1000 >= milli for have, milli in zip(supply, filling.demand, strict=True))
 
 
@@ -79,49 +79,49 @@ def test_the_planner_never_serves_less_than_gpu_by_gpu_filling(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=1, max_size=5))
+    now = data.draw(st.lists(st.sampled_from(catalogue.layouts), min_size=1, max_size=5))
     filling = ServedDemand(catalogue, demand)
-    served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
-    assert served >= filling.worth(filling.supply(gpu_by_gpu(filling, now)))
+    served = filling.served_value(filling.total_slices(best_gpu_layouts(filling, now, [])))
+    assert served >= filling.served_value(filling.total_slices(gpu_by_gpu(filling, now)))
 
 
 def test_the_planner_serves_more_than_gpu_by_gpu_filling_where_gpus_are_short() -> None:
     demand = {"1g.10gb": 4500, "1g.20gb": 2000, "3g.40gb": 6000, "4g.40gb": 2500}
     filling, now = ServedDemand(CATALOGUE, demand), [WHOLE_GPU_LAYOUT] * 3
-    served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
+    served = filling.served_value(filling.total_slices(best_gpu_layouts(filling, now, [])))
     assert served == exactly(filling, 3)
-    assert served > filling.worth(filling.supply(gpu_by_gpu(filling, now)))
+    assert served > filling.served_value(filling.total_slices(gpu_by_gpu(filling, now)))
 
 
 def test_gpus_with_a_useful_layout_keep_it() -> None:
     filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 4000})
     now = [THREES, WHOLE_GPU_LAYOUT, ONES, WHOLE_GPU_LAYOUT, WHOLE_GPU_LAYOUT]
-    chosen = cover_demand(filling, now, filling.supply([]))
+    chosen = cover_demand(filling, now, filling.total_slices([]))
     assert chosen is not None
     assert Counter(now) - Counter(chosen) == Counter({WHOLE_GPU_LAYOUT: 2})
 
 
 def test_demand_served_by_other_gpus_is_not_served_twice() -> None:
     filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 2000})
-    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([ONES, ONES])) == [THREES]
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.total_slices([ONES, ONES])) == [THREES]
 
 
 def test_running_demand_is_covered_before_recent_demand() -> None:
     filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "whole-gpu": 500})
-    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.total_slices([])) == [THREES]
 
 
 def test_profiles_without_a_closed_form_use_the_other_planners() -> None:
     odd = replace(TWO, name="2g.odd", placements=(Placement(1, 2), Placement(4, 2)))
     filling = ServedDemand(LayoutCatalogue(H100, [odd]), {"2g.odd": 2000})
-    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.total_slices([])) is None
     assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.from_names(["2g.odd"] * 2),)
 
 
 def test_a_node_with_limited_profiles_uses_the_other_planners() -> None:
     few = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 2})
     filling = ServedDemand(few, {"1g.10gb": 7000})
-    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.total_slices([])) is None
     assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.from_names(["1g.10gb"] * 2),)
 
 
@@ -130,4 +130,4 @@ def test_the_most_valuable_demand_is_served_if_gpus_are_too_few(gpus: int) -> No
     demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "whole-gpu": 1000}
     filling = ServedDemand(CATALOGUE, demand)
     chosen = best_gpu_layouts(filling, [ONES] * gpus, [])
-    assert filling.worth(filling.supply(chosen)) == exactly(filling, gpus)
+    assert filling.served_value(filling.total_slices(chosen)) == exactly(filling, gpus)

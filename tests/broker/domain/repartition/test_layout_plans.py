@@ -26,7 +26,7 @@ SMALL = LayoutCatalogue(A30, plain(A30))
 NAMES = (*(profile.name for profile in CATALOGUE.profiles), "whole-gpu")
 ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb"] * 2)
 demands = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9).map(lambda n: n * 500), max_size=5)
-cuts = st.sampled_from(CATALOGUE.cuts)
+cuts = st.sampled_from(CATALOGUE.layouts)
 
 
 @st.composite
@@ -35,9 +35,9 @@ def pools(draw: st.DrawFn) -> list[CurrentNode]:
         CurrentNode(
             f"n{number}",
             tuple(CurrentGpu(index, draw(cuts), draw(st.booleans())) for index in range(draw(st.integers(1, 3)))),
-            waits_s=draw(st.sampled_from([0, 600, 7200, None])),
-            changed_s_ago=draw(st.sampled_from([None, 60, 3600])),
-            open=draw(st.sampled_from([True, True, False])),
+            until_idle_s=draw(st.sampled_from([0, 600, 7200, None])),
+            since_change_s=draw(st.sampled_from([None, 60, 3600])),
+            changeable=draw(st.sampled_from([True, True, False])),
         )
         for number in range(draw(st.integers(0, 3)))
     ]
@@ -45,11 +45,11 @@ def pools(draw: st.DrawFn) -> list[CurrentNode]:
 
 def apply_plans(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[CurrentNode]:
     """Return the same nodes after all plans."""
-    wanted = {each.node: dict(each.cuts) for each in plans}
+    wanted = {each.node: dict(each.layouts) for each in plans}
     return [
         replace(
             node,
-            gpus=tuple(replace(c, cut=wanted.get(node.name, {}).get(c.index, c.cut)) for c in node.gpus),
+            gpus=tuple(replace(c, layout=wanted.get(node.name, {}).get(c.index, c.layout)) for c in node.gpus),
         )
         for node in nodes
     ]
@@ -57,7 +57,7 @@ def apply_plans(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> 
 
 def served(nodes: list[CurrentNode], demand: dict[str, int]) -> int:
     filling = ServedDemand(CATALOGUE, demand)
-    return filling.worth(filling.supply(gpu.cut for node in nodes for gpu in node.gpus))
+    return filling.served_value(filling.total_slices(gpu.layout for node in nodes for gpu in node.gpus))
 
 
 @settings(max_examples=60, deadline=None)
@@ -69,7 +69,7 @@ def test_best_gpu_layouts_serve_at_least_95_percent_of_the_maximum(
     chosen = best_gpu_layouts(filling, now, [])
     most = exactly(filling, len(now))
     assert len(chosen) == len(now)
-    assert most * 95 <= filling.worth(filling.supply(chosen)) * 100 <= most * 100
+    assert most * 95 <= filling.served_value(filling.total_slices(chosen)) * 100 <= most * 100
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,13 +79,13 @@ def test_a_plan_changes_no_used_gpu_and_uses_only_catalogue_layouts(
 ) -> None:
     gpus = {(node.name, gpu.index): gpu for node in nodes for gpu in node.gpus}
     for each in plan_node_layouts(nodes, demand, CATALOGUE):
-        assert [index for index, _ in each.cuts] == [c.index for n in nodes if n.name == each.node for c in n.gpus]
-        for index, cut in each.cuts:
+        assert [index for index, _ in each.layouts] == [c.index for n in nodes if n.name == each.node for c in n.gpus]
+        for index, cut in each.layouts:
             gpu = gpus[each.node, index]
-            assert (cut != gpu.cut) == (index in each.changed)
-            assert cut in CATALOGUE.cuts
-            assert not (gpu.used and index in each.changed)
-            CATALOGUE.geometry(cut)
+            assert (cut != gpu.layout) == (index in each.changed_gpus)
+            assert cut in CATALOGUE.layouts
+            assert not (gpu.in_use and index in each.changed_gpus)
+            CATALOGUE.geometry_of(cut)
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,10 +96,10 @@ def test_plans_concern_only_open_nodes_with_short_waits_and_no_recent_change(
     named = {node.name: node for node in nodes}
     for each in plan_node_layouts(nodes, demand, CATALOGUE):
         node = named[each.node]
-        assert node.open
-        assert node.waits_s in (0, 600)
-        assert node.changed_s_ago in (None, 3600)
-        assert each.gain_milli >= LayoutPlanRules().least_gain_milli
+        assert node.changeable
+        assert node.until_idle_s in (0, 600)
+        assert node.since_change_s in (None, 3600)
+        assert each.gain_milli >= LayoutPlanRules().min_gain_milli
 
 
 @settings(max_examples=60, deadline=None)
@@ -107,7 +107,7 @@ def test_plans_concern_only_open_nodes_with_short_waits_and_no_recent_change(
 def test_plans_gain_what_they_claim_and_then_planning_stops(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
     plans = plan_node_layouts(nodes, demand, CATALOGUE)
     after = apply_plans(nodes, plans)
-    gpu = ServedDemand(CATALOGUE, demand).gpu_worth
+    gpu = ServedDemand(CATALOGUE, demand).gpu_value
     won = served(after, demand) - served(nodes, demand)
     assert sum(each.gain_milli for each in plans) <= won // gpu
     rounds = 0
@@ -124,7 +124,7 @@ def test_no_plan_is_made_for_a_gain_below_the_minimum() -> None:
     assert plan_node_layouts(nodes, {"1g.10gb": 7000, "3g.40gb": 0}, CATALOGUE) == ()
     assert plan_node_layouts(nodes, {"1g.10gb": 7000, "1g.20gb": 1000}, CATALOGUE) == ()
     (only,) = plan_node_layouts(nodes, {"3g.40gb": 2000}, CATALOGUE)
-    assert dict(only.cuts) == {0: THREES}
+    assert dict(only.layouts) == {0: THREES}
 
 
 def test_no_node_is_changed_without_a_gain() -> None:
@@ -136,7 +136,7 @@ def test_no_node_is_changed_without_a_gain() -> None:
     )
     nodes = [CurrentNode(f"n{n}", (CurrentGpu(0, GpuLayout.from_names(cut)),)) for n, cut in enumerate(cuts)]
     demand = {"2g.20gb": 3000, "1g.10gb": 4000, "3g.40gb": 4500, "1g.20gb": 4000}
-    for each in (plans := plan_node_layouts(nodes, demand, CATALOGUE, LayoutPlanRules(least_gain_milli=0))):
+    for each in (plans := plan_node_layouts(nodes, demand, CATALOGUE, LayoutPlanRules(min_gain_milli=0))):
         alone = apply_plans(nodes, (each,))
         assert served(alone, demand) > served(nodes, demand)
     assert plans
@@ -147,18 +147,18 @@ def test_a_node_below_the_minimum_gain_is_not_changed() -> None:
         CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),)),
         CurrentNode("n2", (CurrentGpu(0, WHOLE_GPU_LAYOUT), CurrentGpu(1, WHOLE_GPU_LAYOUT))),
     ]
-    plans = plan_node_layouts(nodes, {"4g.40gb": 3000}, CATALOGUE, LayoutPlanRules(least_gain_milli=600))
+    plans = plan_node_layouts(nodes, {"4g.40gb": 3000}, CATALOGUE, LayoutPlanRules(min_gain_milli=600))
     assert [(each.node, each.gain_milli) for each in plans] == [("n2", 1000)]
 
 
 def test_a_plan_changes_as_few_gpus_as_possible() -> None:
     nodes = [CurrentNode(f"n{n}", tuple(CurrentGpu(i, ONES) for i in range(8))) for n in range(2)]
     plans = plan_node_layouts(nodes, {"1g.10gb": 90_000, "3g.40gb": 4_000}, CATALOGUE)
-    assert [len(each.changed) for each in plans] == [2]
+    assert [len(each.changed_gpus) for each in plans] == [2]
 
 
 def test_an_idle_node_is_planned_before_one_with_leases() -> None:
-    busy = CurrentNode("a", (CurrentGpu(0, ONES, used=True), CurrentGpu(1, ONES)), waits_s=600)
+    busy = CurrentNode("a", (CurrentGpu(0, ONES, in_use=True), CurrentGpu(1, ONES)), until_idle_s=600)
     idle = CurrentNode("b", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))
     (only,) = plan_node_layouts([busy, idle], {"3g.40gb": 2000, "1g.10gb": 7000}, CATALOGUE)
     assert only.node == "b"
@@ -167,7 +167,7 @@ def test_an_idle_node_is_planned_before_one_with_leases() -> None:
 def test_a_sliced_gpu_is_planned_as_a_whole_gpu_for_whole_gpu_demand() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))]
     (only,) = plan_node_layouts(nodes, {"whole-gpu": 1000, "1g.10gb": 7000}, CATALOGUE)
-    assert sorted(cut for _, cut in only.cuts) == sorted([ONES, WHOLE_GPU_LAYOUT])
+    assert sorted(cut for _, cut in only.layouts) == sorted([ONES, WHOLE_GPU_LAYOUT])
     assert (
         plan_node_layouts([CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),))], {"whole-gpu": 1000}, CATALOGUE) == ()
     )
@@ -187,7 +187,7 @@ def test_an_oscillating_demand_limits_layout_changes() -> None:
         plans = plan_node_layouts(nodes, wants, CATALOGUE)
         changed += len(plans)
         nodes = [
-            replace(n, changed_s_ago=0 if plans else (n.changed_s_ago or 0) + 600) for n in apply_plans(nodes, plans)
+            replace(n, since_change_s=0 if plans else (n.since_change_s or 0) + 600) for n in apply_plans(nodes, plans)
         ]
     assert 0 < changed <= 24 * 4
 
@@ -203,5 +203,7 @@ def test_recently_ended_leases_count_with_half_weight() -> None:
 def test_gpus_with_a_four_unit_grid_are_planned(count: int) -> None:
     quarters = GpuLayout.from_names(["1g.6gb"] * 4)
     nodes = [CurrentNode("n1", tuple(CurrentGpu(i, quarters) for i in range(3)))]
-    after = Counter(cut for each in plan_node_layouts(nodes, {"4g.24gb": count * 1000}, SMALL) for _, cut in each.cuts)
+    after = Counter(
+        cut for each in plan_node_layouts(nodes, {"4g.24gb": count * 1000}, SMALL) for _, cut in each.layouts
+    )
     assert after[GpuLayout.from_names(["4g.24gb"])] == min(count, 3)

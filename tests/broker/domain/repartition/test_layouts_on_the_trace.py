@@ -58,7 +58,7 @@ def test_the_planner_serves_95_percent_of_the_maximum(start_as: str, sliced: boo
         for each in plan_node_layouts(
             [CurrentNode("n", tuple(CurrentGpu(*gpu) for gpu in now.items()))], demand, CATALOGUE
         ):
-            now |= dict(each.cuts)
-        shares.append(filling.worth(filling.supply(now.values())) / exactly(filling, gpus))
+            now |= dict(each.layouts)
+        shares.append(filling.served_value(filling.total_slices(now.values())) / exactly(filling, gpus))
     assert len(shares) >= 60
     assert min(shares) >= 0.95, f"the worst of {len(shares)} is {min(shares):.4f}"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.domain.repartition.repartition_steps import (
-    ATTEMPTS,
     CANCELLABLE_STEPS,
     CLOSED_STEPS,
     FINAL_STEPS,
+    MAX_ATTEMPTS,
     NEXT_STEPS,
     UNRELIABLE_INVENTORY_STEPS,
     ObservedLayout,
@@ -61,7 +61,7 @@ def test_every_observation_leads_to_an_allowed_next_step(
 ) -> None:
     verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
     assert verdict.step == step or verdict.step in NEXT_STEPS[step]
-    assert verdict.why
+    assert verdict.reason
     if verdict.config_to_apply:  # a layout is applied only to a node without leases and pods
         assert step is RepartitionStep.RETRYING or not (held or seen.pods)
     if verdict.step is RepartitionStep.REOPENING:
@@ -83,7 +83,7 @@ def test_every_step_leads_to_an_end() -> None:
 def test_draining_waits_for_leases_and_unknown_pods() -> None:
     assert decide_next_step(at(RepartitionStep.DRAINING, held=1), OLD, WANTED).step is RepartitionStep.DRAINING
     verdict = decide_next_step(at(RepartitionStep.DRAINING, minutes=10_000), replace(OLD, pods=2), WANTED)
-    assert (verdict.step, verdict.why) == (
+    assert (verdict.step, verdict.reason) == (
         RepartitionStep.DRAINING,
         "0 slices are still in use; 2 pods still running",
     )
@@ -127,7 +127,7 @@ def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
     assert decide_next_step(at(RepartitionStep.REPARTITIONING), DONE, WANTED).step is RepartitionStep.REOPENING
     verdict = decide_next_step(at(RepartitionStep.REPARTITIONING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
     assert verdict.step is RepartitionStep.REPARTITIONING
-    assert "does not offer" in verdict.why
+    assert "does not offer" in verdict.reason
 
 
 @pytest.mark.parametrize("state", ["", "pending", "success"])
@@ -142,7 +142,7 @@ def test_a_node_without_progress_for_ten_minutes_is_retried_and_then_quarantined
         is RepartitionStep.RETRYING
     )
     assert (
-        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=10, attempts=ATTEMPTS), silent, WANTED).step
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=10, attempts=MAX_ATTEMPTS), silent, WANTED).step
         is RepartitionStep.QUARANTINED
     )
 
@@ -174,7 +174,7 @@ def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     for step in (RepartitionStep.REPARTITIONING, RepartitionStep.RETRYING):
         verdict = decide_next_step(at(step), replace(REQUESTED, config="all-disabled"), WANTED)
         assert verdict.step is RepartitionStep.QUARANTINED
-        assert "all-disabled" in verdict.why
+        assert "all-disabled" in verdict.reason
     assert (
         decide_next_step(at(RepartitionStep.DRAINING), ObservedLayout(exists=False), WANTED).step
         is RepartitionStep.QUARANTINED

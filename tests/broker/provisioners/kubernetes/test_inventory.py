@@ -345,7 +345,7 @@ def test_a_gpu_is_sold_only_as_the_profiles_and_placements_it_publishes() -> Non
 def all_profiles() -> list[dict[str, Any]]:
     return [
         part("GPU-a", each.name, *range(place.start, place.end))
-        for each in H100.sold_as(Isolation.HARDWARE)
+        for each in H100.profiles_with(Isolation.HARDWARE)
         for place in each.placements
     ]
 
@@ -370,7 +370,9 @@ def test_profiles_that_a_gpu_does_not_publish_are_listed_for_its_node() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     uncut = device("gpu-1", "81559Mi", type="gpu", uuid="GPU-b", productName="NVIDIA H100 80GB HBM3")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
-    sold = {each.name for model in MODELS if model.name == "H100-80GB" for each in model.sold_as(Isolation.HARDWARE)}
+    sold = {
+        each.name for model in MODELS if model.name == "H100-80GB" for each in model.profiles_with(Isolation.HARDWARE)
+    }
     parts = [device(f"gpu-0-{n}", "1Gi", parentUUID="GPU-a", profile=name) for n, name in enumerate(sorted(sold))]
     odd_part = device("gpu-2-0", "1Gi", parentUUID="GPU-c", profile="1g.10gb")
     slices = [published(whole, uncut, odd, odd_part), published(*parts[1:])]

@@ -96,7 +96,7 @@ def test_the_reaper_connects_to_ipv4_and_ipv6_api_servers(
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(reaper, "ACCOUNT", tmp_path)
+    monkeypatch.setattr(reaper, "SERVICE_ACCOUNT_DIR", tmp_path)
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text("read when it connects")
     connection = connect_api(reaper.pod_kubeconfig())

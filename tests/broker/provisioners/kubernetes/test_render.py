@@ -272,7 +272,7 @@ def test_the_project_quota_counts_every_sellable_slice(name: str) -> None:
 
 def test_every_claimable_slice_has_a_device_class() -> None:
     there = {each["metadata"]["name"] for each in of_kind(EVERYTHING["cluster-dra"], "DeviceClass")}
-    assert {device_class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
+    assert {device_class_of(profile.name) for profile in H100.profiles_with(Isolation.HARDWARE)} <= there
 
 
 def test_broker_roles_have_no_wildcards_and_cannot_read_secrets() -> None:

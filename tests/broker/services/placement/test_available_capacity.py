@@ -21,24 +21,20 @@ from tests.simulation import (
     soft_offering,
 )
 
+AVAILABLE = {"whole-gpu": 1, "7g.80gb": 1, "3g.40gb": 3, "1g.10gb": 11}  # on two GPUs, one with a 3g.40gb
 
-def test_available_capacity_equals_the_number_of_leases_that_can_be_placed(sim: Simulation) -> None:
+
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_available_capacity_equals_the_number_of_leases_that_can_be_placed(sim: Simulation, name: str) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    requests = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        counts = available_capacity.count_available(requests)
-    for what in requests[2:]:
-        placed = 0
-        for _ in range(20):
-            lease = sim.request_lease(kestrel, what)
-            sim.run()
-            placed += bool(held_allocations(lease))
-        with tenant_scope(kestrel.tenant.pk):
-            assert counts[what.pk] == placed
-        break
-    assert list(counts.values()) == [1, 1, 3, 11]
+        counts = available_capacity.count_available([offering(each) for each in AVAILABLE])
+    assert list(counts.values()) == list(AVAILABLE.values())
+    leases = [sim.request_lease(kestrel, offering(name)) for _ in range(AVAILABLE[name] + 1)]
+    sim.run()
+    assert [bool(held_allocations(lease)) for lease in leases] == [True] * AVAILABLE[name] + [False]
 
 
 def test_a_preview_reserves_nothing_and_matches_the_later_placement(sim: Simulation) -> None:
@@ -62,7 +58,7 @@ def test_a_preview_without_capacity_is_none(sim: Simulation) -> None:
         assert available_capacity.preview_placement(offering("whole-gpu"), quantity=2) is None
 
 
-def test_a_preview_shows_only_the_profile_of_foreign_leases(sim: Simulation) -> None:
+def test_a_preview_shows_only_the_profile_of_others_leases(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     sim.create_lease(kestrel, offering("1g.10gb"))
@@ -134,7 +130,7 @@ def test_a_gang_is_placed_in_the_smallest_cluster_that_fits_it(sim: Simulation) 
 def test_shares_of_an_unpartitioned_gpu_are_sold_only_if_its_driver_creates_them(
     sim: Simulation, driver: str, shares: int
 ) -> None:
-    """Claims offer no shares; the driver would refuse them."""
+    """Soft shares exist with HAMi or without a driver, not with DRA or device plugin."""
     create_gpus(1)
     quarter, kestrel = soft_offering(), create_tenant()
     Cluster.objects.update(driver=driver)

@@ -251,7 +251,7 @@ def test_an_index_does_not_grow_with_health_changes(sim: Simulation) -> None:
         assert is_current(keeper)
     with keeper.up_to_date() as found:
         best = found.index(POOL, Isolation.HARDWARE).best
-    shelf, _ = best.selling(profile_of(offering("whole-gpu")))[0]
+    shelf, _ = best.groups_offering(profile_of(offering("whole-gpu")))[0]
     assert len(shelf.gpus) == 2
 
 

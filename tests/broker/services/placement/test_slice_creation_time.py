@@ -3,7 +3,7 @@
 from django.test.utils import override_settings
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.placement.warm_slices import CutEffort
+from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import Lease, SimulatedPod
 from broker.provisioners.base import spec_name
 from broker.services.leases.provision_specs import load_provision_spec
@@ -19,7 +19,7 @@ def end_lease(sim: Simulation, lease: Lease) -> None:
     sim.run(10)
 
 
-def cut_efforts(lease: Lease) -> list[CutEffort | None]:
+def cut_efforts(lease: Lease) -> list[PartitioningEffort | None]:
     with tenant_scope(lease.tenant_id):
         return [each.cutting for each in load_provision_spec(reload_lease(lease)).slices]
 
@@ -42,11 +42,11 @@ def test_the_provision_spec_states_the_partitioning_effort_only_once(sim: Simula
     create_gpus(1)
     kestrel = create_tenant()
     for profile, how in (
-        (TWO, CutEffort.FREE),
-        (TWO, CutEffort.WARM),
-        (SEVEN, CutEffort.ANEW),
-        (WHOLE, CutEffort.ANEW),
-        (WHOLE, CutEffort.FREE),
+        (TWO, PartitioningEffort.CREATE),
+        (TWO, PartitioningEffort.REUSE),
+        (SEVEN, PartitioningEffort.REPLACE),
+        (WHOLE, PartitioningEffort.REPLACE),
+        (WHOLE, PartitioningEffort.CREATE),
     ):
         lease = place_new_lease(sim, kestrel, profile)
         assert cut_efforts(lease) == [how]
@@ -100,4 +100,8 @@ def test_each_slice_of_a_gang_has_its_own_partitioning_effort(sim: Simulation) -
     lease = sim.request_lease(kestrel, offering(THREE), quantity=3)
     with tenant_scope(lease.tenant_id):
         assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
-    assert sorted(cut_efforts(lease), key=str) == [CutEffort.WARM, CutEffort.FREE, CutEffort.FREE]
+    assert sorted(cut_efforts(lease), key=str) == [
+        PartitioningEffort.REUSE,
+        PartitioningEffort.CREATE,
+        PartitioningEffort.CREATE,
+    ]

@@ -77,8 +77,8 @@ def test_a_gpu_with_a_lease_keeps_its_layout(sim: Simulation, node: Node, kestre
     sim.run(180)
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     (change,) = propose_plans(node, sim)
-    assert change.cuts[gpu.index] == ONES
-    assert change.cuts[1 - gpu.index] == THREES
+    assert change.layouts[gpu.index] == ONES
+    assert change.layouts[1 - gpu.index] == THREES
 
 
 def test_a_node_with_a_long_lease_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
@@ -243,7 +243,7 @@ def test_planned_layouts_use_only_profiles_that_all_nodes_support(
     report_profiles(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
     assert propose_plans(one, sim) == []
     report_profiles(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7, "3g.40gb": 1}})
-    cuts = [dict(cut.counts) for each in propose_plans(one, sim) for cut in each.cuts.values()]
+    cuts = [dict(cut.counts) for each in propose_plans(one, sim) for cut in each.layouts.values()]
     assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
@@ -281,7 +281,7 @@ def test_unpartitioned_gpus_are_partitioned_or_kept_whole_by_demand(sim: Simulat
     slices = sim.request_lease(kestrel, offering("1g.10gb"), quantity=3)
     sim.run(180)
     change = propose_repartition(node, sim)
-    assert sorted(map(str, change.cuts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
+    assert sorted(map(str, change.layouts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
     repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(900)
     assert (reload_lease(whole).end_reason, reload_lease(slices).state) == ("expired", "active")

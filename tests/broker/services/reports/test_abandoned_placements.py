@@ -88,8 +88,8 @@ def test_the_planner_counts_no_end_and_no_demand_of_an_abandoned_placement(
     def seen(name: str) -> tuple[int | None, dict[str, int]]:
         (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)
         (view,) = pool.views
-        assert [gpu.used for gpu in view.gpus] == [True]
-        return view.waits_s, pool.demand
+        assert [gpu.in_use for gpu in view.gpus] == [True]
+        return view.until_idle_s, pool.demand
 
     (left_waits, left_demand), (waits, demand) = seen(first), seen(other_cluster(first))
     assert (left_waits, left_demand) == (None, {})

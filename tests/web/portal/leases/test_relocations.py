@@ -72,7 +72,7 @@ def test_a_relocation_is_announced_and_its_downtime_is_not_charged(portal: Porta
     lease = next(each for each in both if each.pk == move.lease_id)
     assert "Left its GPU" not in portal.read(f"/leases/{lease.pk}/")
     shown = portal.read(f"/leases/{lease.pk}/")
-    assert "It will be moved to another GPU, not before" in shown
+    assert "This lease will be moved to another GPU at" in shown
     assert "Downtime is not charged" in shown
     at_home = portal.read("/")
     assert "will be moved to another GPU, not before" in at_home

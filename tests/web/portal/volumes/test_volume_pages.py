@@ -143,7 +143,7 @@ def test_a_refused_stop_or_start_shows_the_reason(portal: PortalSession) -> None
 def test_a_volume_is_deleted_after_a_page_that_states_the_consequences(portal: PortalSession) -> None:
     volume = portal.sim.create_volume(portal.owner, "data")
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), name="fold", volume=volume.pk)
-    assert "fold is using it and is active" in portal.read(f"/volumes/{volume.pk}/delete/")
+    assert "fold (active) is attached to this volume." in portal.read(f"/volumes/{volume.pk}/delete/")
     assert portal.post(f"/volumes/{volume.pk}/delete/").status_code == 409
     portal.sim.release_lease(lease)
     portal.sim.run(10)

@@ -83,12 +83,14 @@ def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 def _node_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[NodeLayoutRow]:
-    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.layout for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
         rows.append(
-            NodeLayoutRow(node, partitioning_text(views[pk]), change, partitioning_text(change.cuts) if change else "")
+            NodeLayoutRow(
+                node, partitioning_text(views[pk]), change, partitioning_text(change.layouts) if change else ""
+            )
         )
     return rows
 
@@ -101,7 +103,7 @@ def _demand_rows(pool: RepartitionPool) -> list[tuple[str, str]]:
 def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one repartition: before, after, and every step with its duration."""
     found = find_layout_change(pk)
-    before, wanted = layouts_from_stored(found.before), found.cuts
+    before, wanted = layouts_from_stored(found.before), found.layouts
     context = {
         "change": found,
         "gpus": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
@@ -161,7 +163,7 @@ def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
         _("Change layout of"),
         _("Change layout of {node}").format(node=found.node),
         effect,
-        _("New layout: {cuts}.").format(cuts=partitioning_text(found.cuts)),
+        _("New layout: {cuts}.").format(cuts=partitioning_text(found.layouts)),
     )
     return confirm_decision(
         request,
@@ -199,7 +201,7 @@ def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
         found,
         _("Retry the layout change of"),
         _("Retry"),
-        _("New layout: {cuts}.").format(cuts=partitioning_text(found.cuts)),
+        _("New layout: {cuts}.").format(cuts=partitioning_text(found.layouts)),
         danger=True,
     )
     return confirm_decision(

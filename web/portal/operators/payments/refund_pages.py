@@ -30,7 +30,7 @@ from web.portal.operators.page_context import (
 
 @operator_page("payment.refund", methods=SAFE_OR_POST)
 def refund_payment(request: OperatorRequest, pk: str) -> HttpResponse:
-    """Show what of a payment can be refunded; a POST refunds an amount."""
+    """Show the refundable amount of a payment; a POST starts a refund."""
     payment = _find_payment(pk)
 
     def refund() -> str:
@@ -58,7 +58,7 @@ def refund_payment(request: OperatorRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class RefundPage:
-    """One payment, what of it can be refunded, and its refunds."""
+    """A payment, its refundable amount and its refunds."""
 
     payment: Payment
     limits: RefundLimits
@@ -90,7 +90,7 @@ class RefundPage:
 
 
 def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
-    """Read what of a payment can be refunded, and its refunds."""
+    """Load the refundable amount of a payment and its refunds."""
     return RefundPage(
         payment=payment,
         limits=refund_creation.refund_limits(payment, now=now),

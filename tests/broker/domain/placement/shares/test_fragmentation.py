@@ -17,7 +17,7 @@ def room(cpu: int, left: list[int]) -> NodeCapacity:
     node = NodeCapacity(cpu=cpu, memory=1, gpus=len(left))
     for gpu, rest in enumerate(left):
         if rest < WHOLE_MILLI:
-            node.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
+            node.reserve(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
     return node
 
 

@@ -21,20 +21,20 @@ def free(of: NodeCapacity) -> tuple[int, int, list[int], int, int]:
 def test_taken_capacity_is_returned_completely() -> None:
     node = room()
     before = free(room())
-    node.take(HALF, (1,))
+    node.reserve(HALF, (1,))
     assert free(node) == (28000, 56000, [1000, 500], 1500, 1)
-    node.take(HALF, (1,))
-    node.take(WHOLE, (0,))
+    node.reserve(HALF, (1,))
+    node.reserve(WHOLE, (0,))
     assert free(node) == (16000, 32000, [0, 0], 0, 0)
-    node.give(WHOLE, (0,))
-    node.give(HALF, (1,))
-    node.give(HALF, (1,))
+    node.release(WHOLE, (0,))
+    node.release(HALF, (1,))
+    node.release(HALF, (1,))
     assert free(node) == before
 
 
 def test_a_half_gpu_fits_beside_another_half_but_a_whole_gpu_does_not() -> None:
     node = room(gpus=1)
-    node.take(HALF, (0,))
+    node.reserve(HALF, (0,))
     assert node.fits(HALF)
     assert not node.fits(WHOLE)
     assert node.fits(NO_GPU)
@@ -47,10 +47,10 @@ def test_a_request_does_not_fit_without_enough_cpu_memory_or_gpus(short: dict[st
 
 def test_a_gang_needs_unused_gpus() -> None:
     node = room(gpus=3)
-    node.take(HALF, (1,))
+    node.reserve(HALF, (1,))
     assert node.fits(PAIR)
     assert node.find_unused_gpus(2) == (0, 2)
-    node.take(PAIR, (0, 2))
+    node.reserve(PAIR, (0, 2))
     assert not node.fits(PAIR)
     assert node.find_unused_gpus(2) == ()
 
@@ -61,17 +61,17 @@ def test_a_gang_needs_unused_gpus() -> None:
 )
 def test_a_share_that_does_not_fit_is_refused_and_takes_nothing(gpus: tuple[int, ...], of: ShareRequest) -> None:
     node = room()
-    node.take(HALF, (1,))
+    node.reserve(HALF, (1,))
     before = free(node)
     with pytest.raises(ValueError, match="does not fit"):
-        node.take(of, gpus)
+        node.reserve(of, gpus)
     assert free(node) == before
 
 
 def test_returning_a_share_that_is_not_held_is_refused() -> None:
     node = room()
     with pytest.raises(ValueError, match="is not held on GPUs"):
-        node.give(HALF, (0,))
+        node.release(HALF, (0,))
     assert free(node) == free(room())
 
 

@@ -28,7 +28,7 @@ def pool(*gpus: GpuView) -> SharePool:
 
 
 def chosen(profile: Profile, *gpus: GpuView) -> str | None:
-    seat = pool(*gpus).choose(profile)
+    seat = pool(*gpus).find_cheapest_slot(profile)
     return seat.gpu if seat else None
 
 
@@ -59,8 +59,8 @@ def test_two_separate_free_quarters_do_not_fit_a_half() -> None:
 
 def test_a_quarter_is_placed_so_that_the_other_half_stays_free() -> None:
     its = pool(gpu("a", (QUARTER, 0)))
-    assert its.choose(QUARTER) == Slot("a", Placement(2, 2))
-    assert its.choose(HALF) == Slot("a", Placement(4, 4))
+    assert its.find_cheapest_slot(QUARTER) == Slot("a", Placement(2, 2))
+    assert its.find_cheapest_slot(HALF) == Slot("a", Placement(4, 4))
 
 
 def test_a_gpu_with_a_share_layout_is_used_before_an_unpartitioned_one() -> None:
@@ -85,14 +85,14 @@ def test_nodes_are_filled_in_a_fixed_order() -> None:
 def test_profiles_other_than_the_shares_of_the_pool_are_refused() -> None:
     for profile in (ONE, H100.whole, *share_profiles(grid=H100.grid, isolation=Isolation.NONE)):
         with pytest.raises(ValueError, match="H100-80GB shared as soft is not sold as"):
-            pool(gpu("a")).choose(profile)
+            pool(gpu("a")).find_cheapest_slot(profile)
 
 
 def test_a_gpu_is_in_the_pool_only_once_and_is_removed_with_its_state() -> None:
     its = pool(gpu("a"), gpu("b"))
     with pytest.raises(ValueError, match="already in the pool"):
         its.add(gpu("a"))
-    seat = its.choose(HALF)
+    seat = its.find_cheapest_slot(HALF)
     assert seat
     its.hold(seat, HALF)
     with pytest.raises(ValueError, match="does not fit"):
@@ -128,9 +128,9 @@ def test_a_share_pool_agrees_with_a_pool_index_after_any_changes(
             its.add(its.remove(GPUS[pick % len(GPUS)].gpu))
         now = [its.gpu_view(each.gpu) for each in GPUS]
         assert now == [pool_index.gpu_view(each.gpu) for each in GPUS]
-        chosen = its.choose(profile)
-        assert chosen == pool(*reversed(now)).choose(profile)
-        assert (chosen is None) == (pool_index.choose(profile) is None)
+        chosen = its.find_cheapest_slot(profile)
+        assert chosen == pool(*reversed(now)).find_cheapest_slot(profile)
+        assert (chosen is None) == (pool_index.find_cheapest_slot(profile) is None)
         assert its.how_many_fit(profile) == pool_index.how_many_fit(profile)
         if chosen and step > 1:
             its.hold(chosen, profile)

@@ -27,7 +27,7 @@ def capacities(count: int = 6) -> list[NodeCapacity]:
     makes = [NODES[node % len(NODES)] for node in range(count)]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, rank=rank[node])
+        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, fill_order=rank[node])
         for node, (cpu, memory, gpus) in enumerate(makes)
     ]
 
@@ -47,7 +47,7 @@ def test_every_request_is_placed_at_the_cheapest_bid_of_all_nodes(steps: list[tu
             continue
         bids = [bid.cost for room in nodes.capacities if (bid := rule.bid(room, KINDS[kind]))]
         before = [rule.bid(room, KINDS[kind]) for room in nodes.capacities]
-        got = nodes.place(kind)
+        got = nodes.reserve_cheapest(kind)
         assert (got is None) == (not bids)
         if got:
             assert before[got.node] == ShareBid(min(bids), got.gpus)
@@ -73,15 +73,15 @@ def cost_as_defined(
         return max(0.0, room.free_milli - min((room.cpu + 1) * a_cpu, (room.memory + 1) * a_mib))
 
     before, stood = fragments.fragmentation_of(room), stranded()
-    room.take(request, gpus)
+    room.reserve(request, gpus)
     after, stands = fragments.fragmentation_of(room), stranded()
-    room.give(request, gpus)
-    cost = weights.order * room.rank + after - before + weights.stranded * (stands - stood)
+    room.release(request, gpus)
+    cost = weights.fill_order * room.fill_order + after - before + weights.stranded * (stands - stood)
     if request.is_partial:
         parts = {r.share: n for r, n in POPULAR.items() if r.is_partial}
         worth = best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
         left = room.free_by_gpu[gpus[0]]
-        cost += weights.cut * WHOLE_MILLI * (worth[left] - worth[left - request.share])
+        cost += weights.lost_value * WHOLE_MILLI * (worth[left] - worth[left - request.share])
     return cost
 
 
@@ -93,10 +93,10 @@ def cost_as_defined(
 )
 def test_a_bid_is_the_cost_of_the_cheapest_gpu_of_its_node(left: list[int], cpu: int, request: ShareRequest) -> None:
     weights = StrandingWeights()
-    room = NodeCapacity(cpu=cpu, memory=64, gpus=len(left), rank=0.25)
+    room = NodeCapacity(cpu=cpu, memory=64, gpus=len(left), fill_order=0.25)
     for gpu, rest in enumerate(left):
         if rest < WHOLE_MILLI:
-            room.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
+            room.reserve(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
     bid = LeastStranded(POPULAR, weights).bid(room, request)
     if not room.fits(request):
         assert bid is None
@@ -112,19 +112,19 @@ def test_a_bid_is_the_cost_of_the_cheapest_gpu_of_its_node(left: list[int], cpu:
 
 def test_a_request_that_fits_nowhere_is_refused_until_a_release() -> None:
     nodes = fleet(1)
-    first, second = nodes.place(3), nodes.place(3)
+    first, second = nodes.reserve_cheapest(3), nodes.reserve_cheapest(3)
     assert first
     assert second
-    assert nodes.place(0) is None
+    assert nodes.reserve_cheapest(0) is None
     nodes.release(3, first)
-    assert nodes.place(0) == HeldShare(0, first.gpus)
+    assert nodes.reserve_cheapest(0) == HeldShare(0, first.gpus)
 
 
 def test_a_chosen_share_is_held_and_an_occupied_one_refused() -> None:
     nodes = fleet(2)
-    nodes.take(3, HeldShare(1, (0,)))
+    nodes.reserve_at(3, HeldShare(1, (0,)))
     with pytest.raises(ValueError, match="does not fit on GPUs"):
-        nodes.take(0, HeldShare(1, (0,)))
+        nodes.reserve_at(0, HeldShare(1, (0,)))
     with pytest.raises(ValueError, match="is not held"):
         nodes.release(0, HeldShare(1, (1,)))
     assert nodes.capacities[1].free_by_gpu == [0, WHOLE_MILLI]
@@ -133,9 +133,9 @@ def test_a_chosen_share_is_held_and_an_occupied_one_refused() -> None:
 def test_outdated_bids_are_discarded() -> None:
     nodes = fleet(2)
     for _ in range(100):
-        nodes.take(3, HeldShare(1, (0,)))
+        nodes.reserve_at(3, HeldShare(1, (0,)))
         nodes.release(3, HeldShare(1, (0,)))
-        got = nodes.place(0)
+        got = nodes.reserve_cheapest(0)
         assert got
         assert got.node == 0
         nodes.release(0, got)
@@ -146,30 +146,30 @@ def test_processors_are_kept_for_gpus_that_still_need_them() -> None:
     # Both nodes have two GPUs free; on the first there are just enough processors for them, on the second plenty.
     lean, rich = (NodeCapacity(cpu=cpu, memory=64, gpus=2) for cpu in (8, 20))
     nodes = SharedNodes([lean, rich], KINDS, LeastStranded(POPULAR))
-    assert nodes.place(5) == HeldShare(1, ())
+    assert nodes.reserve_cheapest(5) == HeldShare(1, ())
 
 
 def test_equal_nodes_are_filled_in_order_and_node_classes_evenly() -> None:
     ranks = fill_order_by_class(dict(enumerate(["a", "b", "a", "a", "a", "b"])))
     assert ranks == {0: 0.125, 2: 0.375, 3: 0.625, 4: 0.875, 1: 0.25, 5: 0.75}
     nodes = SharedNodes(
-        [NodeCapacity(cpu=8, memory=32, gpus=2, rank=rank) for rank in (0.75, 0.25)],
+        [NodeCapacity(cpu=8, memory=32, gpus=2, fill_order=rank) for rank in (0.75, 0.25)],
         KINDS,
         LeastStranded(POPULAR),
     )
-    assert [nodes.place(0), nodes.place(0)] == [HeldShare(1, (0,)), HeldShare(1, (0,))]
+    assert [nodes.reserve_cheapest(0), nodes.reserve_cheapest(0)] == [HeldShare(1, (0,)), HeldShare(1, (0,))]
 
 
 def test_demand_without_processors_strands_no_gpu() -> None:
-    rule = LeastStranded({ShareRequest(0, 0, 1, 500): 1.0}, StrandingWeights(cut=0.0))
+    rule = LeastStranded({ShareRequest(0, 0, 1, 500): 1.0}, StrandingWeights(lost_value=0.0))
     bid = rule.bid(NodeCapacity(cpu=0, memory=0, gpus=1), ShareRequest(0, 0, 1, 500))
     assert bid == ShareBid(0.0, (0,))
 
 
 def test_a_share_is_placed_on_the_gpu_that_it_fills() -> None:
     room = NodeCapacity(cpu=20, memory=64, gpus=3)
-    room.take(ShareRequest(0, 0, 1, 530), (1,))
-    room.take(ShareRequest(0, 0, 1, 1), (2,))
+    room.reserve(ShareRequest(0, 0, 1, 530), (1,))
+    room.reserve(ShareRequest(0, 0, 1, 1), (2,))
     bid = LeastStranded(POPULAR).bid(room, KINDS[0])
     assert bid
     assert bid.gpus == (1,)

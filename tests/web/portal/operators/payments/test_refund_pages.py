@@ -136,8 +136,8 @@ def test_a_pending_refund_is_not_shown_as_sent(operator: Client) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("pending", "are being refunded to the payment card"),
-        ("requires_action", "are being refunded to the payment card"),
+        ("pending", "refund to the payment card pending since"),
+        ("requires_action", "refund to the payment card pending since"),
         ("succeeded", "refunded to the payment card"),
         ("failed", "could not be refunded to the payment card"),
         ("canceled", "could not be refunded to the payment card"),
