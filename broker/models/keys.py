@@ -1,4 +1,4 @@
-"""Default ids of each kind of row, by names that migrations can import."""
+"""Generators of row ids, one per prefix, as functions that migrations import."""
 
 from functools import partial
 

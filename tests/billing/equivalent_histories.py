@@ -1,4 +1,4 @@
-"""Equivalent forms of one lease history, and their invoices."""
+"""Rewrite lease histories in ways that must not change their invoices."""
 
 import random
 from collections.abc import Callable

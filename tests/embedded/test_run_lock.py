@@ -1,4 +1,4 @@
-"""Lock of the data folder between runs."""
+"""Data folder lock: concurrent runs are refused, restarts wait for the previous one."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Place whole-GPU slices on empty GPUs first, then on the cheapest to empty."""
+"""Place whole-GPU slices on empty GPUs, then on those emptied by the cheapest relocations."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Prepaid tenants: funds, holds and months."""
+"""Test helpers: make tenants prepaid, read funds and holds, close months."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The GPU models of the geometry file for tests of the domain."""
+"""GPU models and MIG profiles of the product's mig_geometry.json, for domain tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Operators' API of e-mails that failed or wait; failed ones may be retried."""
+"""Operators' API of queued and sent e-mails; undelivered ones may be retried."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Prices of shares of a GPU, by the cutting-stock problem.
+"""Shadow prices of GPU shares for placement: duals of a cutting-stock problem.
 
 A share is worth what it takes where GPUs are divided as well as possible.
 """
