@@ -1,6 +1,7 @@
-"""Every table on a page names the API call that returns the same rows."""
+"""Each table of a page names its API call; element ids are unique."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -71,6 +72,7 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 # Parts of others, the page of all parts, and a report that is a file of its own.
 NO_PAGE = ("components/", "styleguide/", "allauth/elements/", "replay/")
 WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="visually-hidden">([^<]*)')
+ELEMENT_ID = re.compile(r'<[a-z][^<>]*?\sid="([^"]*)"')
 MARKUP = re.compile(r"""{% translate (['"])(.*?)\1 %}|{% (?:end)?blocktranslate\b.*?%}""")
 MORE = {  # what is behind a page's own tabs and drawers
     "ops/system/": ("?trail=visits",),
@@ -113,6 +115,13 @@ class House:
             path = routes.address(route, *([self.things[row.thing]] if routes.places(route) else []))
             for query in ("", *MORE.get(route, ())):
                 yield (self.operator if row.kind == "ops" else self.portal.client), path + query
+
+    def account_pages(self) -> Iterator[tuple[Client, str]]:
+        """Yield account pages and the style guide for owner, operator and anonymous visitor."""
+        kinds, clients = ("account", "anybody"), (self.portal.client, self.operator, Client())
+        for route, row in ROWS.items():
+            if row.kind in kinds and "GET" in row.methods and not routes.places(route):
+                yield from ((client, routes.address(route)) for client in clients)
 
 
 @pytest.fixture
@@ -368,6 +377,21 @@ def test_every_table_of_a_page_has_an_api_call_with_the_same_rows(house: House) 
     assert set(drawn) - seen == set(), "no page of the walk draws these"
     unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(matcher(each), captions))]
     assert unseen == [], "these had no rows in the walk"
+
+
+@pytest.mark.deep
+def test_no_page_has_two_elements_with_the_same_id(house: House) -> None:
+    repeated: dict[str, list[str]] = {}
+    for client, path in [*house.pages(), *house.account_pages()]:
+        answer = client.get(path)
+        if answer.get("Content-Type", "").startswith("text/html") and (found := repeated_ids(answer.content.decode())):
+            repeated[path] = found
+    assert repeated == {}
+
+
+def repeated_ids(page: str) -> list[str]:
+    counts = Counter(ELEMENT_ID.findall(page))
+    return [each for each, count in counts.items() if count > 1]
 
 
 def captions_of_templates() -> dict[str, list[str]]:

@@ -5,6 +5,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from billing.gateways.simulated import SimulatedGateway
+from ports import clock, payments
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.rls import tenant_scope
+from tests.billing.topups.topup_setup import process_topup, request_topup
 from tests.browser.portal import Portal
 from tests.tiers import by_fifths, take_fifth
 
@@ -100,3 +106,41 @@ def test_a_phone_shows_every_amount_of_an_invoice(portal: Portal, chromium: Brow
         )
         assert hidden == []
         assert all(page.locator(".table .grand-total .money").nth(n).is_visible() for n in range(2))
+
+
+def test_long_names_stay_in_their_column_and_addresses_in_one_line(portal: Portal, chromium: Browser) -> None:
+    operator, tenant, now = (
+        Actor("staff", "usr_operator", "operator@gpubroker.example"),
+        portal.owner.tenant,
+        clock.now(),
+    )
+    with payments.using_gateway(SimulatedGateway()):
+        process_topup(request_topup(portal.owner, 5000, now=now), now=now)
+    with tenant_scope(tenant.pk):
+        audit.record("tenant.change", tenant, actor=operator, now=now)
+    with portal.context(chromium, viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.goto("/statement/")
+        beyond = page.locator("tbody th").evaluate_all(
+            "cells => cells.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
+        )
+        assert beyond == []
+        page.goto("/audit/")
+        heights = page.get_by_role("link", name=operator.label).evaluate_all(
+            "links => links.map(each => each.offsetHeight)"
+        )
+        assert heights
+        assert max(heights) < 24, "an address is broken into two lines"
+
+
+def test_a_button_beside_fields_stands_at_their_foot(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium, viewport={"width": 1440, "height": 900}) as context:
+        page = context.new_page()
+        page.goto("/statement/")
+        feet = (
+            page.locator("form:has(#from)")
+            .locator(".input, .button")
+            .evaluate_all("parts => parts.map(each => each.getBoundingClientRect().bottom)")
+        )
+        assert len(feet) == 3
+        assert len(set(feet)) == 1

@@ -166,7 +166,7 @@ def sample_plot() -> dict[str, Any]:
 
 def sample_context() -> dict[str, Any]:
     """Return everything the style guide shows."""
-    busy = [86 + 7 * sin(i / 2) + 3 * sin(i * 2.3) for i in range(40)]
+    busy = [86 + 7 * sin(i / 2) + 3 * sin(i * 2.3) for i in range(20)]
     idle = [60 if i < 9 else max(2, 60 - (i - 9) * 9) for i in range(24)]
     options = [{"label": word, "url": "#choices"} for word in ("Day", "Week", "Month")]
     tabs = [{"label": word, "url": "#choices"} for word in ("Connect", "Metrics", "Cost")]
@@ -215,8 +215,8 @@ def sample_context() -> dict[str, Any]:
         ],
         "track": sample_running_total(),
         "plot": sample_plot(),
-        "fleet": sample_fleet(1, 4),
-        "large_fleet": sample_fleet(3, 9),
+        "fleet": sample_fleet(1, 2),
+        "large_fleet": sample_fleet(3, 7),
         "call": SAMPLE_CALL,
         "command": SAMPLE_COMMAND,
     }

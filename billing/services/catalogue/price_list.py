@@ -203,6 +203,16 @@ def prices_at(
     return {row.offering_id: to_price(row) for row in own_last}
 
 
+def lowest_on_demand_price(moment: datetime, *, currency: str, tenant: str = "") -> int | None:
+    """Return the lowest hourly price of published on-demand offerings; two queries.
+
+    With a `tenant`, its own prices take precedence.
+    """
+    offerings = Offering.objects.published().filter(price_class=PriceClass.ON_DEMAND).values_list("pk", flat=True)
+    known = prices_at(moment, currency=currency, offerings=offerings, tenant=tenant)
+    return min((price.nano_per_hour for price in known.values()), default=None)
+
+
 def price_history(offering: str, *, currency: str, tenant: str) -> list[tuple[datetime, int]]:
     """Return an offering's hourly prices for a tenant over time, in order.
 

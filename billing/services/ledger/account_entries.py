@@ -38,6 +38,11 @@ class AccountEntry:
     owed_after: int
     kept_after: int
 
+    @property
+    def title(self) -> str:
+        """The text without the id of a subject that has no number."""
+        return self.text.removesuffix(f" {self.ref}")
+
 
 @dataclass(frozen=True, slots=True)
 class TenantAccount:

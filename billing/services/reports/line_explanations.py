@@ -10,12 +10,23 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
+from django.db.models import Exists, OuterRef
+
 from billing.domain import line_explanations as domain
 from billing.domain import rating as oracle
 from billing.domain.line_explanations import LineExplanation, UsagePiece
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
-from billing.models import CorrectedInterval, Invoice, InvoiceAdjustment, InvoiceLine, PriceVersion, Quote, RatedCharge
+from billing.models import (
+    CorrectedInterval,
+    Invoice,
+    InvoiceAdjustment,
+    InvoiceLine,
+    InvoiceStatus,
+    PriceVersion,
+    Quote,
+    RatedCharge,
+)
 from billing.services.adjustments import month_adjustments
 from billing.services.catalogue.price_list import OfferingPrice, to_price
 from billing.services.invoicing.corrections import corrected_charges
@@ -182,6 +193,22 @@ def explain_invoice_line(line: InvoiceLine, *, most: int | None = None) -> Expla
         month=tuple(month),
         corrected=tuple(_correction_effect(part) for part in parts),
     )
+
+
+def find_line_of_lease(lease_id: str) -> InvoiceLine | None:
+    """Return the latest invoice line that charges a lease; one query.
+
+    Call in the tenant's RLS scope.
+    """
+    charges = RatedCharge.objects.filter(
+        lease_id=lease_id,
+        billed_period_id=OuterRef("invoice__period"),
+        project_id=OuterRef("project_id"),
+        offering_id=OuterRef("offering_id"),
+        price_version_id=OuterRef("price_version_id"),
+    )
+    lines = InvoiceLine.objects.filter(Exists(charges)).exclude(invoice__status=InvoiceStatus.VOID)
+    return lines.order_by("-invoice__period__span", "-n").first()
 
 
 def _correction_effect(part: CorrectedInterval) -> CorrectionEffect:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from billing.services.catalogue import price_list
 from broker.domain.geometry.gpu_state import Geometry
 from broker.domain.geometry.profiles import Profile
-from broker.domain.lifecycle.states import Isolation, PriceClass
+from broker.domain.lifecycle.states import Isolation
 from broker.models import Offering
 from broker.services.inventory import gpu_catalogue
 from ports import clock
@@ -30,18 +30,11 @@ def sign_in_teaser() -> dict[str, Any] | None:
         (_("Seconds"), _("billed only while running"), _("rounded once per line")),
         (_("Invoice"), _("every line shows its usage"), _("verify it yourself")),
     ]
-    if cheapest := lowest_price(offers):
+    nano = price_list.lowest_on_demand_price(clock.now(), currency=settings.CURRENCY)
+    if nano is not None:
+        cheapest = formatting.format_price(nano, settings.CURRENCY) + "/h"
         lines.insert(1, (_("Price"), _("never changed retroactively"), _("from {cheapest}").format(cheapest=cheapest)))
     return {"lines": lines, "slices": partitioned_gpus(offers)}
-
-
-def lowest_price(offers: list[Offering]) -> str:
-    """Return the lowest on-demand price; empty if there is none."""
-    on_demand = [offer.pk for offer in offers if offer.price_class == PriceClass.ON_DEMAND]
-    known = price_list.prices_at(clock.now(), currency=settings.CURRENCY, offerings=on_demand)
-    if not known:
-        return ""
-    return formatting.format_price(min(price.nano_per_hour for price in known.values()), settings.CURRENCY) + "/h"
 
 
 def partitioned_gpus(offers: list[Offering]) -> list[list[list[TeaserSpan]]]:

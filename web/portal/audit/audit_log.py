@@ -126,7 +126,7 @@ def _detail_value(event: AuditEvent, key: str, kept: Any, names: Mapping[str, st
         return AuditValue("price", kept, currency)
     if number and currency and key in MONEY_KEYS:
         return AuditValue("money", kept, currency)
-    if number and key.endswith("_s"):
+    if number and key.endswith(("_s", "_seconds")):
         return AuditValue("length", timedelta(seconds=kept))
     if number and key.endswith("_gib"):
         return AuditValue("text", _("{kept:,} GiB").format(kept=kept))

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from billing.services.catalogue import price_list
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Relocation
 from broker.services.leases import relocation_consent
@@ -62,6 +63,7 @@ class HomePage:
     may_write: bool
     call: str
     first_steps: list[ChecklistItem]  # empty once the project has had a lease
+    lowest_price: int | None  # of on-demand offerings, while no lease is shown
 
     @property
     def ending_next(self) -> LeaseRow | None:
@@ -106,7 +108,14 @@ def build_home_page(request: PageRequest) -> HomePage:
             limit=MAX_LEASES,
         ),
         first_steps=[] if counts or request.scope.leases().exists() else first_steps_checklist(request),
+        lowest_price=None if shown else lowest_price(request),
     )
+
+
+def lowest_price(request: PageRequest) -> int | None:
+    """Return what the cheapest on-demand offering costs the tenant per hour."""
+    tenant = request.tenant
+    return price_list.lowest_on_demand_price(request.now, currency=tenant.currency, tenant=tenant.pk)
 
 
 def count_live_leases(request: PageRequest) -> list[tuple[str, bool, int]]:

@@ -7,10 +7,12 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from billing.domain.money import Money, exponent_of, to_minor_up
 from billing.domain.pricing import usage_cost
+from billing.services.reports import line_explanations
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease, Relocation, Transition
@@ -77,6 +79,7 @@ class LeasePage:
     may_write: bool
     connections: list[LeaseConnection]
     relocation: Relocation | None
+    explanation_url: str  # of the invoice line that charges it; empty without one
 
     @property
     def lease(self) -> Lease:
@@ -134,7 +137,14 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
         relocation=relocation_consent.announced_relocation(row.lease),
+        explanation_url=cost_explanation_url(request, row.lease),
     )
+
+
+def cost_explanation_url(request: PageRequest, lease: Lease) -> str:
+    """Return the URL that explains the lease's latest invoice line; empty if not visible."""
+    line = line_explanations.find_line_of_lease(lease.pk) if request.roles.may("billing.read") else None
+    return f"{reverse('invoice', args=[line.invoice_id])}?line={line.n}" if line else ""
 
 
 def maximum_cost(row: LeaseRow, seconds: int) -> Money | None:

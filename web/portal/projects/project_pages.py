@@ -43,6 +43,7 @@ def list_projects(request: Any) -> HttpResponse:
         "may_tenant": request.roles.may("tenant.write"),
         "form": ProjectForm(projects=led),
         "tenant_form": TenantForm(
+            auto_id="tenant_%s",
             initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone},
             lives_in=request.tenant.time_zone,
         ),

@@ -128,6 +128,14 @@ def test_amounts_times_and_previous_values_are_formatted(delta: TenantWithOwner,
     assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in text
 
 
+def test_seconds_are_formatted_as_a_duration(delta: TenantWithOwner, owner: Browser) -> None:
+    note(delta, "lease.stop", subject_label="short", active_seconds=11)
+    note(delta, "lease.stop", subject_label="long", active_seconds=5460)
+    long, short = rows(owner.get("/audit/?action=lease.stop").content.decode())
+    assert "ran 11 s" in short
+    assert "ran 1 h 31 min" in long
+
+
 def test_tax_rates_are_formatted_in_percent_and_prices_in_money(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "tax.publish", before=1900, after=2300, since="2026-01-01")
     note(delta, "price.agree", currency="EUR", before=2 * 10**9, after=15 * 10**8)

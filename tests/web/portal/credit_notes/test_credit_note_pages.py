@@ -8,6 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
+from billing.domain.tax import TaxTreatment
 from billing.models import CreditNote, Invoice
 from billing.services.invoicing import drafts
 from billing.services.invoicing.month_close import close_month
@@ -133,16 +134,30 @@ def test_an_invalid_credit_note_shows_a_field_error_and_keeps_the_input(
     assert notes(october) == []
 
 
-def test_a_draft_has_no_credit_form(operator: Client, kestrel: TenantContext) -> None:
+def create_draft(kestrel: TenantContext) -> Invoice:
+    """Create a minute of usage in the open month, and its draft invoice."""
     add_ended_lease(kestrel.project, create_priced_offering(), utc("2026-11-01 00:00:00"), 60)
     lease_rating.rate_all_leases(now=NOW)
     with tenant_scope(kestrel.tenant.pk):
         drafts.refresh_drafts(kestrel.tenant, now=NOW)
-        unfinished = Invoice.objects.get()
+        return Invoice.objects.get()
+
+
+def test_a_draft_has_no_credit_form(operator: Client, kestrel: TenantContext) -> None:
+    unfinished = create_draft(kestrel)
     shown = page_words(operator.get(f"/ops/invoices/{unfinished.pk}/"))
     assert "Only a final invoice can be credited." in shown
     assert "Reason" not in shown
     assert "This invoice is draft." in page_words(ask(operator, unfinished, reason=WHY, **{"line-1": "0.01"}), 409)
+
+
+def test_an_invoice_without_vat_says_why(operator: Client, kestrel: TenantContext) -> None:
+    draft = create_draft(kestrel)
+    with tenant_scope(kestrel.tenant.pk):
+        Invoice.objects.filter(pk=draft.pk).update(treatment=TaxTreatment.REVERSE_CHARGE)
+    shown = page_words(operator.get(f"/ops/invoices/{draft.pk}/"))
+    assert "with €0.00 VAT. Reverse charge: the customer owes the VAT" in shown
+    assert "reverse_charge" not in shown
 
 
 def test_an_unknown_invoice_returns_404(operator: Client) -> None:

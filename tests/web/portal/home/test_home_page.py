@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from billing.services.catalogue import tenant_prices
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.services.leases.lifecycle import termination
 from tenants.domain.roles import Role
@@ -21,6 +22,26 @@ def test_a_new_tenant_is_offered_to_launch_its_first_lease(portal: PortalSession
     assert "No leases yet" in page
     assert "Launch your first lease" in page
     assert "No leases are running in Kestrel; nothing is charged." in page
+
+
+def test_a_home_page_without_leases_names_the_lowest_on_demand_price_of_the_tenant(portal: PortalSession) -> None:
+    assert "A slice from €1.00/h is ready within seconds." in portal.read("/")
+    now = portal.sim.now.replace(microsecond=0) + timedelta(seconds=1)
+    tenant_prices.set_tenant_price(
+        tenant=portal.owner.tenant,
+        offering=offering("2g.20gb"),
+        nano_per_hour=EURO // 4,
+        since=now,
+        actor=OPERATOR,
+        now=now,
+    )
+    portal.sim.run(60)
+    assert "A slice from €0.25/h is ready within seconds." in portal.read("/")
+    portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))
+    portal.sim.run(60)
+    page = portal.read("/")
+    assert "No leases running" in page
+    assert "A slice from €0.25/h is ready within seconds." in page
 
 
 def test_a_page_has_at_most_one_primary_button(portal: PortalSession) -> None:

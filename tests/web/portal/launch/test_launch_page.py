@@ -52,6 +52,12 @@ def test_the_requested_slice_is_labelled_as_far_as_its_tile_has_room(portal: Por
     assert "yours ·" not in page
 
 
+def test_a_template_without_an_image_has_no_empty_title(portal: PortalSession) -> None:
+    markup = portal.get("/launch/").content.decode()
+    assert "named below" in markup
+    assert 'title=""' not in markup
+
+
 def test_a_quote_writes_nothing(portal: PortalSession) -> None:
     with CaptureQueriesContext(connection) as spoken:
         portal.read(f"/launch/?offering={offering().pk}&count=3&lasts=2+d")
@@ -263,8 +269,10 @@ def test_the_start_estimate_uses_past_start_times(portal: PortalSession) -> None
     for _ in range(6):
         portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))
         portal.sim.run(10)
-    page = portal.read(f"/launch/?offering={offering().pk}")
+    address = f"/launch/?offering={offering().pk}"
+    page, markup = portal.read(address), portal.get(address).content.decode()
     assert re.search(r"Starts in \d+ s median of your last 6 starts; 90 % within \d+ s", page)
+    assert re.search(r"90&nbsp;% within \d+&nbsp;s\b", markup), "no number is separated from its unit"
 
 
 @pytest.mark.parametrize(

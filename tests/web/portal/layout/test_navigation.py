@@ -75,6 +75,7 @@ def test_account_pages_have_the_same_layout_as_other_pages(delta: TenantWithOwne
         page = page_of(browser, address)
         assert "Spend rate" in page, address
         assert delta.root.name in page, address
+        assert page.count('id="messages"') == page.count("<h1>") == 1, address
 
 
 def test_a_user_without_a_tenant_has_an_account_page() -> None:

@@ -8,6 +8,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from billing.models import PriceVersion
 from billing.services.catalogue import price_list
+from billing.services.invoicing import drafts
 from billing.services.rating import lease_rating
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Cluster, NodeState, Offering
@@ -91,6 +92,28 @@ def test_the_usage_periods_add_up_to_the_rated_charge(portal: PortalSession) -> 
     assert before == portal.read(f"/leases/{lease.pk}/")
     assert "1,234 s × 3 €2.06" in before
     assert "Total €2.06" in before
+
+
+def test_the_cost_of_a_charged_lease_links_to_its_invoice_line(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("2g.20gb"), name="other", max_duration_s=600)
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), name="fold", max_duration_s=9 * 3600)
+    address = f"/leases/{lease.pk}/"
+    portal.sim.run(1200)
+    portal.sim.release_lease(lease)
+    portal.sim.run(10)
+    assert explain_links(portal, address) == []
+    lease_rating.rate_all_leases(now=portal.sim.now)
+    with tenant_scope(portal.owner.tenant.pk):
+        drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)
+    [link] = explain_links(portal, address)
+    assert "fold 1,200 s" in portal.read(link)
+    assert "other" not in portal.read(link)
+    assert explain_links(portal.sign_in_as(Role.VIEWER), address) == []
+
+
+def explain_links(portal: PortalSession, address: str) -> list[str]:
+    """Return the addresses behind "Explain" on a page."""
+    return re.findall(r'<a [^>]*href="([^"]*)"[^>]*>\s*Explain\s*</a>', portal.get(address).content.decode())
 
 
 def test_a_spot_lease_reclaimed_within_the_free_start_is_free(portal: PortalSession) -> None:

@@ -388,3 +388,10 @@ def test_a_name_is_changed_on_the_account_page(delta: TenantWithOwner, owner: Br
     owner.post("/account/", {"name": "Ada"})
     delta.owner.refresh_from_db()
     assert delta.owner.name == "Ada"
+
+
+def test_each_label_of_the_projects_page_belongs_to_its_own_field(owner: Browser) -> None:
+    page = owner.get("/projects/").content.decode()
+    fields = re.findall(r'<label for="([^"]*)">Name</label>\s*<input[^>]* id="([^"]*)"', page)
+    assert len(fields) == len(set(fields)) == 2
+    assert all(label == field for label, field in fields)

@@ -1,5 +1,7 @@
 """Topping up on the wallet's page and over the API."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -36,6 +38,15 @@ def test_a_payer_tops_up_the_wallet_and_sees_the_result(kestrel: TenantContext) 
         for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is not an amount in EUR")):
             assert said in page_words(client.post("/wallet/top-up/", {"amount": wrong}, follow=True))
     assert wallet_balance(kestrel) == 5000
+
+
+def test_the_statement_shows_the_id_of_a_top_up_below_its_entry(kestrel: TenantContext) -> None:
+    with clock.frozen_at(NOW):
+        client = visitor(kestrel, Role.BILLING)
+        client.post("/wallet/top-up/", {"amount": "50"})
+        done = process_topup(topups_of(kestrel)[0])
+        page = client.get("/statement/").content.decode()
+    assert re.search(rf'Top-up</b>\s*<small class="monospace">{done.pk}</small>', page)
 
 
 def test_an_automatic_top_up_is_enabled_stopped_after_a_decline_and_disabled(kestrel: TenantContext) -> None:

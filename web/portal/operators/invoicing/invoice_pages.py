@@ -10,8 +10,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from billing.domain import tax
 from billing.domain.credit_notes import LineCreditLimit
 from billing.domain.money import InvalidAmount, Money, parse_amount
+from billing.domain.tax import TaxTreatment
 from billing.models import CreditNote, Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.services.invoicing import credit_notes
 from billing.services.ledger import ledger_balances
@@ -169,6 +171,11 @@ class InvoiceCreditPage:
     @property
     def credited_minor(self) -> int:
         return sum(line.credited for line in self.limits.values())
+
+    @property
+    def untaxed_reason(self) -> str:
+        """Return why no VAT is owed; empty if it is."""
+        return tax.TREATMENT_TEXTS[TaxTreatment(self.invoice.treatment)]
 
     @property
     def creditable(self) -> bool:

@@ -154,6 +154,14 @@ def test_a_quarantined_layout_change_is_retried_or_rolled_back_on_its_page(
     assert {each["profile"] for gpu in Gpu.objects.all() for each in gpu.fixed_layout} >= {cut}
 
 
+def test_the_demand_for_whole_gpus_is_shown_in_words(sim: Simulation, node: Node, operator: Client) -> None:
+    sim.request_lease(create_tenant("Swift"), offering("whole-gpu"), quantity=2)
+    sim.run(180)
+    shown = page(operator, f"/ops/clusters/{node.cluster_id}/layouts/")
+    assert "demand: 2 × whole GPU" in shown
+    assert "whole-gpu" not in shown
+
+
 def test_a_cluster_without_fixed_layouts_shows_a_notice(sim: Simulation, node: Node, operator: Client) -> None:
     Gpu.objects.update(layout_policy="dynamic", fixed_layout=[])
     here = f"/ops/clusters/{node.cluster_id}/layouts/"
