@@ -6,6 +6,7 @@ Each task reads the clock and calls one service; it loads nothing itself.
 from broker.services.clusters import orphan_removal
 from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
+from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements
 from broker.services.queue import queue_scheduling
 from broker.services.reconciler import lease_reconciler
@@ -61,6 +62,7 @@ def sweep_due() -> None:
     Covers leases, volumes, repartitions, relocation plans and queues.
     """
     now = clock.now()
+    hardware.reopen_nodes(now=now)
     layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))
     leases_and_volumes = (*lease_reconciler.due_messages(now=now), *volume_lifecycle.due_volumes(now=now))
     for message in (*leases_and_volumes, *layouts_and_plans):

@@ -24,7 +24,7 @@ class GpuHealth(models.TextChoices):
 
 
 class GpuModel(models.Model):
-    """A GPU model, from `broker/mig_geometry.json` or the setting.
+    """A GPU model, from `broker/mig_geometry.json`, the setting, or a cluster's report.
 
     `broker.domain.geometry.gpu_models` reads its spec.
     """
@@ -33,7 +33,8 @@ class GpuModel(models.Model):
     memory_gb = models.PositiveIntegerField()
     memory_grid = models.PositiveSmallIntegerField()  # memory slices; 0: unknown until NVML answers
     compute_slices = models.PositiveSmallIntegerField()
-    spec = models.JSONField()  # its entry in that file or setting
+    spec = models.JSONField()  # as an entry of that file
+    discovered = models.BooleanField(default=False, db_default=False)  # made from what a node reported
 
     def __str__(self) -> str:
         return self.name
@@ -54,6 +55,7 @@ class Cluster(models.Model):
     bastion = models.CharField(max_length=200, blank=True, default="")
     # Namespaces of the ingress controller and bastion; empty: derived from the fields above.
     allowed_namespaces = models.CharField(max_length=300, blank=True, default="", db_default="")
+    tolerations = models.CharField(max_length=500, blank=True, default="", db_default="")  # sku=gpu:NoSchedule …
     uid = models.CharField(max_length=40, blank=True, default="")  # of its kube-system namespace at the first contact
     unreachable_since = models.DateTimeField(null=True)  # since when it is unreachable: nothing new is placed there
     unreachable_reason = models.CharField(max_length=200, blank=True, default="")
@@ -79,6 +81,14 @@ class Node(models.Model):
     name = models.CharField(max_length=253)
     state = models.CharField(max_length=10, choices=NodeState, default=NodeState.READY)
     state_since = models.DateTimeField()
+    # Why its cluster places no new pods there (cordoned, not ready, tainted); empty: it does.
+    unschedulable_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
+    # Set while it is closed because it did not accept a lease's pod, although its cluster says it is fine.
+    refused_until = models.DateTimeField(null=True)
+    refused_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
+    inventory_problem = models.CharField(
+        max_length=500, blank=True, default="", db_default=""
+    )  # what of it is not sold
     version = models.PositiveIntegerField(default=1)
 
     class Meta:
@@ -90,6 +100,12 @@ class Node(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def unsold_reason(self) -> str:
+        """Return why it takes no pods, else what of it is not sold."""
+        refused = self.refused_reason if self.refused_until else ""
+        return self.unschedulable_reason or refused or self.inventory_problem
+
 
 class GpuQuerySet(models.QuerySet["Gpu"]):
     def sellable(self) -> "GpuQuerySet":
@@ -97,7 +113,10 @@ class GpuQuerySet(models.QuerySet["Gpu"]):
         return self.filter(
             health=GpuHealth.HEALTHY,
             node__state=NodeState.READY,
+            node__unschedulable_reason="",
+            node__refused_until=None,
             out_of_service_since=None,
+            foreign_holder="",
             node__cluster__unreachable_since=None,
             node__cluster__frozen="",
         )
@@ -113,6 +132,8 @@ class Gpu(models.Model):
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
     # Profiles it reports, `{profile: [first units]}`; null: not reported, or all that its model supports.
     published = models.JSONField(null=True)
+    # Pod or claim outside the broker that holds it or a slice of it, as namespace/name.
+    foreign_holder = models.CharField(max_length=200, blank=True, default="", db_default="")
     # Links to other GPUs of its node: NVLink within one fabric, one CPU socket within one numa.
     fabric = models.CharField(max_length=64, blank=True, default="", db_default="")
     numa = models.CharField(max_length=64, blank=True, default="", db_default="")

@@ -62,6 +62,7 @@ class ProvisionSpec:
     cluster: str = ""  # id of the cluster it was placed in
     domain: str = ""  # DNS domain of lease pages, and below the ingress that routes there
     ingress: str = ""
+    tolerations: str = ""  # taints of that cluster's nodes that its pods tolerate
     provisioner: str = ""  # that cluster's provisioner, a key of settings.PROVISIONERS
     tenant_id: str = ""
     project_id: str = ""
@@ -101,6 +102,7 @@ class Observation:
     percent: int | None = None
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when to observe it again
+    refused_by_node: bool = False  # its node did not accept it, whatever its cluster says of the node
     answered: bool = True  # False: unknown; made up by a caller that got no answer
     running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
     remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded

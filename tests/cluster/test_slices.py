@@ -93,15 +93,29 @@ def test_a_replica_of_a_shared_gpu_is_allocated(control_plane: ControlPlane, gpu
 
 
 @pytest.mark.parametrize("start", [0, 5, 6])
-def test_a_claim_gets_exactly_the_placement_chosen_by_the_broker(
+def test_a_claim_gets_a_dynamic_slice_of_the_chosen_gpu(
     start: int, control_plane: ControlPlane, gpu_nodes: Nodes
 ) -> None:
+    """A claim names profile and GPU; the scheduler takes the GPU's first free placement."""
     node = gpu_nodes.add(GpuNode(gpus=0))
     devices.publish(control_plane.api, node, gpus=2)
     with lease_factory(control_plane.api, CLAIMS) as ask:
         lease = ask(MIG, place(node, "1g.10gb", start, 1, gpu=1))
         pod_of(control_plane.api, lease)
-        assert devices_of(control_plane.api, lease) == [f"gpu-1-mig-19-{start}-1"]
+        assert devices_of(control_plane.api, lease) == ["gpu-1-mig-1g10gb-19-0"]
+    devices.withdraw(control_plane.api, node)
+
+
+@pytest.mark.parametrize("start", [0, 5, 6])
+def test_a_claim_gets_exactly_the_static_slice_chosen_by_the_broker(
+    start: int, control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    node, small = gpu_nodes.add(GpuNode(gpus=0)), devices.H100_PROFILES[0]
+    devices.publish_static(control_plane.api, node, [(small, number) for number in small.starts])
+    with lease_factory(control_plane.api, CLAIMS) as ask:
+        lease = ask(MIG, place(node, "1g.10gb", start, 1))
+        pod_of(control_plane.api, lease)
+        assert devices_of(control_plane.api, lease) == [f"gpu-0-mig-19-{start}-1"]
     devices.withdraw(control_plane.api, node)
 
 
@@ -115,7 +129,7 @@ def test_claims_share_a_gpu_until_its_counters_are_exhausted(control_plane: Cont
             pod_of(api, lease)
         whole = pod_of(api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
         overlaps = pod_of(api, ask(half, place(node, "3g.40gb", 4, 4)), "Pending")
-        assert [devices_of(api, lease) for lease in beside] == [["gpu-0-mig-9-0-4"], ["gpu-0-mig-19-4-1"]]
+        assert [devices_of(api, lease) for lease in beside] == [["gpu-0-mig-3g40gb-9-0"], ["gpu-0-mig-1g10gb-19-4"]]
     assert "nodeName" not in whole["spec"]
     assert "nodeName" not in overlaps["spec"]
     devices.withdraw(api, node)

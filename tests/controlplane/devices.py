@@ -1,4 +1,8 @@
-"""Devices that a DRA driver publishes for a node's GPUs."""
+"""Devices as NVIDIA's DRA driver publishes them for GPUs with dynamic MIG.
+
+The form is the driver's at commit 95932046 (v0.5.0-dev): see tests/vendors/resourceslices.jsonl. Dynamic MIG devices
+have no UUID and state their memory slices as counters only. Static ones, as version 25.8 writes them, have both.
+"""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -8,28 +12,32 @@ from tests.controlplane.api import Api, Object
 
 DRIVER = "gpu.nvidia.com"
 VERSION = "resource.k8s.io/v1"
-MEMORY_SLICES, MULTIPROCESSORS = 8, 132
+MEMORY_SLICES = 8
+ENGINES = ("copyEngines", "decoders", "encoders", "jpegEngines", "memory", "multiprocessors", "ofaEngines")
+COUNTERS = ("copy-engines", "decoders", "encoders", "jpeg-engines", "memory", "multiprocessors", "ofa-engines")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A MIG profile: its number in NVML, its slices, and where it may begin."""
+    """A MIG profile: its number in NVML, its amounts of `ENGINES`, its memory slices, and where it may begin."""
 
     name: str
     number: int
-    compute: int
+    amounts: tuple[str, ...]
     memory: int
     starts: tuple[int, ...]
 
 
+# Amounts of an H100 80GB, from `nvidia-smi mig -lgip` and the driver's slices.
 H100_PROFILES = (
-    Profile("1g.10gb", 19, 1, 1, (0, 1, 2, 3, 4, 5, 6)),
-    Profile("1g.20gb", 15, 1, 2, (0, 2, 4, 6)),
-    Profile("2g.20gb", 14, 2, 2, (0, 2, 4)),
-    Profile("3g.40gb", 9, 3, 4, (0, 4)),
-    Profile("4g.40gb", 5, 4, 4, (0,)),
-    Profile("7g.80gb", 0, 7, 8, (0,)),
+    Profile("1g.10gb", 19, ("1", "1", "0", "1", "9984Mi", "16", "0"), 1, (0, 1, 2, 3, 4, 5, 6)),
+    Profile("1g.20gb", 15, ("1", "1", "0", "1", "20096Mi", "26", "0"), 2, (0, 2, 4, 6)),
+    Profile("2g.20gb", 14, ("2", "2", "0", "2", "20096Mi", "32", "0"), 2, (0, 2, 4)),
+    Profile("3g.40gb", 9, ("3", "3", "0", "3", "40320Mi", "60", "0"), 4, (0, 4)),
+    Profile("4g.40gb", 5, ("4", "4", "0", "4", "40320Mi", "64", "0"), 4, (0,)),
+    Profile("7g.80gb", 0, ("8", "7", "0", "7", "81152Mi", "132", "1"), 8, (0,)),
 )
+WHOLE = ("8", "7", "0", "7", "81152Mi", "132", "1")
 
 
 def uuid(node: str, gpu: int) -> str:
@@ -38,20 +46,40 @@ def uuid(node: str, gpu: int) -> str:
     return f"GPU-{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-def _consumes(gpu: int, slices: range, compute: int) -> list[Object]:
-    """Take memory slices and multiprocessors of a GPU; a whole GPU takes everything."""
-    multiprocessors = MULTIPROCESSORS if compute >= 7 else 16 * compute
-    counters = {f"memory-slice-{n}": {"value": "1"} for n in slices}
-    counters["multiprocessors"] = {"value": str(multiprocessors)}
-    return [{"counterSet": f"gpu-{gpu}-counter-set", "counters": counters}]
+def _values(names: Sequence[str], amounts: Sequence[str]) -> Object:
+    return {name: {"value": amount} for name, amount in zip(names, amounts, strict=True)}
 
 
-def _attributes(node: str, gpu: int, **more: str) -> Object:
-    text = {"productName": "NVIDIA H100 80GB HBM3", "brand": "Nvidia", "architecture": "Hopper", **more}
+def _memory_counters(slices: range) -> Object:
+    return {f"memory-slice-{n}": {"value": "1"} for n in slices}
+
+
+def _consumes(gpu: int, slices: range, amounts: Sequence[str]) -> list[Object]:
+    """Take engines and memory slices of a GPU; a whole GPU takes everything."""
+    return [
+        {
+            "counterSet": f"gpu-{gpu}-counter-set",
+            "counters": {**_values(COUNTERS, amounts), **_memory_counters(slices)},
+        }
+    ]
+
+
+def _attributes(gpu: int, **more: str) -> Object:
+    text = {
+        "addressingMode": "HMM",
+        "architecture": "Hopper",
+        "brand": "Nvidia",
+        "productName": "NVIDIA H100 80GB HBM3",
+        "resource.kubernetes.io/pciBusID": f"0000:{0x64 + gpu * 0x11:02x}:00.0",
+        "resource.kubernetes.io/pcieRoot": f"pci0000:{0x55 + gpu * 0x11:02x}",
+        **more,
+    }
     return {
         **{name: {"string": value} for name, value in text.items()},
         "cudaComputeCapability": {"version": "9.0.0"},
-        "driverVersion": {"version": "580.95.5"},
+        "cudaDriverVersion": {"version": "13.0.0"},
+        "driverVersion": {"version": "580.105.8"},
+        "resource.kubernetes.io/numaNode": {"int": gpu},
     }
 
 
@@ -59,42 +87,62 @@ def whole(node: str, gpu: int) -> Object:
     """Return a GPU as a device."""
     return {
         "name": f"gpu-{gpu}",
-        "attributes": _attributes(node, gpu, type="gpu", uuid=uuid(node, gpu)),
-        "capacity": {"memory": {"value": "81559Mi"}},
-        "consumesCounters": _consumes(gpu, range(MEMORY_SLICES), 7),
+        "attributes": _attributes(gpu, type="gpu", uuid=uuid(node, gpu)),
+        "capacity": _values(ENGINES, WHOLE),
+        "consumesCounters": _consumes(gpu, range(MEMORY_SLICES), WHOLE),
     }
+
+
+def device_name(gpu: int, profile: Profile, start: int) -> str:
+    """Return the driver's canonical name of a MIG device."""
+    return f"gpu-{gpu}-mig-{profile.name.replace('.', '')}-{profile.number}-{start}"
 
 
 def cut(node: str, gpu: int, profiles: Sequence[Profile]) -> Iterator[Object]:
     """Yield every MIG device that a GPU could become."""
     for profile in profiles:
         for start in profile.starts:
-            slices = range(start, start + profile.memory)
             yield {
-                "name": f"gpu-{gpu}-mig-{profile.number}-{start}-{profile.memory}",
-                "attributes": _attributes(node, gpu, type="mig", profile=profile.name, parentUUID=uuid(node, gpu)),
-                "capacity": {
-                    "memory": {"value": f"{profile.memory * 9728}Mi"},
-                    "multiprocessors": {"value": str(16 * profile.compute)},
-                    **{f"memorySlice{n}": {"value": "1"} for n in slices},
-                },
-                "consumesCounters": _consumes(gpu, slices, profile.compute),
+                "name": device_name(gpu, profile, start),
+                "attributes": _attributes(gpu, type="mig", profile=profile.name, parentUUID=uuid(node, gpu)),
+                "capacity": _values(ENGINES, profile.amounts),
+                "consumesCounters": _consumes(gpu, range(start, start + profile.memory), profile.amounts),
             }
 
 
+def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> list[Object]:
+    """Return the existing MIG devices of a GPU with a fixed layout, each with its own UUID."""
+    made = []
+    for profile, start in placements:
+        digest = uuid(node, gpu * 100 + start).removeprefix("GPU")
+        slices = {f"memorySlice{n}": {"value": "1"} for n in range(start, start + profile.memory)}
+        attributes = {"type": "mig", "profile": profile.name, "parentUUID": uuid(node, gpu), "uuid": f"MIG{digest}"}
+        made.append(
+            {
+                "name": f"gpu-{gpu}-mig-{profile.number}-{start}-{profile.memory}",
+                "attributes": _attributes(gpu, **attributes),
+                "capacity": {**_values(ENGINES, profile.amounts), **slices},
+            }
+        )
+    return made
+
+
 def published(node: str, *, gpus: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> list[Object]:
-    """Return a node's ResourceSlices, with counters in one of their own."""
-    devices = [device for gpu in range(gpus) for device in (whole(node, gpu), *cut(node, gpu, profiles))]
-    counters = {f"memory-slice-{n}": {"value": "1"} for n in range(MEMORY_SLICES)}
-    counters["multiprocessors"] = {"value": str(MULTIPROCESSORS)}
+    """Return a node's ResourceSlices: the counters in one of their own, then one for each GPU."""
+    counters = {**_values(COUNTERS, WHOLE), **_memory_counters(range(MEMORY_SLICES))}
     sets = [{"name": f"gpu-{gpu}-counter-set", "counters": counters} for gpu in range(gpus)]
     contents: list[Object] = [{"sharedCounters": sets[n : n + 8]} for n in range(0, gpus, 8)]
-    contents += [{"devices": devices[n : n + 24]} for n in range(0, len(devices), 24)]
+    contents += [{"devices": [whole(node, gpu), *cut(node, gpu, profiles)]} for gpu in range(gpus)]
+    return slices_of(node, contents)
+
+
+def slices_of(node: str, contents: Sequence[Object]) -> list[Object]:
+    """Return the slices of one pool with these contents."""
     return [
         {
             "apiVersion": VERSION,
             "kind": "ResourceSlice",
-            "metadata": {"name": f"{node}-{DRIVER}-{number}"},
+            "metadata": {"name": f"{node}-{DRIVER}-{number:05d}"},
             "spec": {
                 "driver": DRIVER,
                 "nodeName": node,
@@ -122,6 +170,12 @@ MIG_CLASS = device_class("mig.nvidia.com", f"device.attributes['{DRIVER}'].type 
 def publish(api: Api, node: str, *, gpus: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> None:
     """Publish a node's GPUs and the driver's own two classes."""
     for manifest in (GPU_CLASS, MIG_CLASS, *published(node, gpus=gpus, profiles=profiles)):
+        api.apply(manifest)
+
+
+def publish_static(api: Api, node: str, placements: Sequence[tuple[Profile, int]]) -> None:
+    """Publish one GPU with a fixed layout, without the GPU itself, as on Ampere with MIG enabled."""
+    for manifest in (GPU_CLASS, MIG_CLASS, *slices_of(node, [{"devices": static(node, 0, placements)}])):
         api.apply(manifest)
 
 

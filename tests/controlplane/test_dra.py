@@ -59,17 +59,19 @@ def test_a_claim_of_a_profile_gets_a_device_of_that_profile(
 ) -> None:
     api = control_plane.api
     api.until(use(api, namespace, node, "slice", profile("1g.10gb")), runs)
-    assert given(api, namespace, "slice").startswith("gpu-0-mig-19-")
+    assert given(api, namespace, "slice").startswith("gpu-0-mig-1g10gb-19-")
 
 
-def test_a_claim_of_one_mig_placement_gets_that_placement(
+def test_claims_of_a_profile_get_its_free_devices_in_published_order(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
+    """A selector cannot see the placement of a dynamic MIG device: the scheduler takes the first free one."""
     api = control_plane.api
-    parent = f"device.attributes['{DRIVER}'].parentUUID == '{devices.uuid(node, 0)}'"
-    place = f"{profile('1g.10gb')} && {parent} && 'memorySlice5' in device.capacity['{DRIVER}']"
-    api.until(use(api, namespace, node, "placed", place), runs)
-    assert given(api, namespace, "placed") == "gpu-0-mig-19-5-1"
+    chosen = f"{profile('1g.10gb')} && device.attributes['{DRIVER}'].parentUUID == '{devices.uuid(node, 0)}'"
+    for number in range(3):
+        api.until(use(api, namespace, node, f"slice-{number}", chosen), runs)
+    found = [given(api, namespace, f"slice-{number}") for number in range(3)]
+    assert found == [f"gpu-0-mig-1g10gb-19-{start}" for start in range(3)]
 
 
 def test_two_slices_never_share_the_counters_of_a_gpu(control_plane: ControlPlane, namespace: str, node: str) -> None:
@@ -80,7 +82,7 @@ def test_two_slices_never_share_the_counters_of_a_gpu(control_plane: ControlPlan
     api.until(whole, unschedulable)
     other = use(api, namespace, node, "other-half", profile("3g.40gb"))
     api.until(other, runs)
-    assert given(api, namespace, "other-half") == "gpu-0-mig-9-4-4"
+    assert given(api, namespace, "other-half") == "gpu-0-mig-3g40gb-9-4"
     for path in (first, other):
         api.delete(path)
     for name in ("half", "other-half"):
@@ -98,5 +100,5 @@ def test_an_extended_resource_limit_becomes_a_claim_through_its_device_class(
     api.create(pod("plain", namespace, node=node, limits={f"{namespace}.example/mig-2g": "1"}))
     seen = api.until(path, runs)
     made = seen["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
-    assert given(api, namespace, made).startswith("gpu-0-mig-14-")
+    assert given(api, namespace, made).startswith("gpu-0-mig-2g20gb-14-")
     api.delete(f"/apis/{VERSION}/deviceclasses/mig-2g-{namespace}")

@@ -39,7 +39,7 @@ def test_a_day_of_two_tenants_on_four_gpus(sim: Simulation) -> None:
     gang = sim.request_lease(swift, gpu, quantity=2, max_duration_s=2 * HOUR)
     sim.run(60)
     assert (reload_lease(gang).state, held_allocations(gang)) == ("queued", [])
-    assert reload_lease(gang).pending_reason == "Waits for 2 × H100 whole GPU, free together. One is free now."
+    assert reload_lease(gang).pending_reason == "Waits for 2 × H100 SXM 80GB whole GPU, free together. One is free now."
 
     # 09:02 A notebook is small and need not wait behind it.
     notebook = sim.request_lease(swift, slice_, max_duration_s=HOUR)

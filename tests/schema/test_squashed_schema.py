@@ -23,11 +23,13 @@ def differences(before: Counter[str], after: Counter[str]) -> dict[str, list[str
     return {"missing": sorted((before - after).elements()), "unexpected": sorted((after - before).elements())}
 
 
+SQUASHED = "0002_database_rules"  # later migrations change the schema on purpose
 NONE: dict[str, list[str]] = {"missing": [], "unexpected": []}
 
 
 @pytest.mark.deep
 def test_the_schema_equals_the_one_before_the_squash(own_database: OwnDatabase) -> None:
+    call_command("migrate", "broker", SQUASHED, database="owner", interactive=False, verbosity=0)
     wanted = Counter(comparable(apply_changes(STORED, CHANGES)))
     assert wanted.total() > 3000
     assert differences(wanted, described(own_database)) == NONE

@@ -1,17 +1,21 @@
 """Known GPU models: memory grid, compute slices and profiles, from the geometry file."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
+from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import Placement, Profile, share_profiles, whole_gpu
 from broker.domain.lifecycle.states import Isolation
 
 # A GPU of unknown grid is counted in quarters: enough for the whole GPU and for shares.
 NOTIONAL_GRID = 4
+MIG_PROFILE_NAME = re.compile(r"(?P<compute>\d+)g\.(?P<memory>\d+)gb(?P<suffix>.*)", re.ASCII)
+ROUNDING_PARTS = 64  # names of one profile differ by at most this part of its memory, or by 1 GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class GpuModelSpec:
     compute: int
     profiles: tuple[Profile, ...]
     verified: bool  # the placements were read from a real GPU
+    label: str = ""  # full name as people write it: H100 PCIe 80GB
+    compute_capability: str = ""  # 9.0; empty: unknown
 
     @property
     def has_mig_placements(self) -> bool:
@@ -46,6 +52,20 @@ class GpuModelSpec:
         if isolation is Isolation.HARDWARE:
             return tuple(profile for profile in self.profiles if profile.placements)
         return share_profiles(grid=self.grid, isolation=isolation)
+
+    def mig_profile(self, name: str) -> Profile | None:
+        """Return the MIG profile of that name; drivers of other versions round its memory differently."""
+        wanted = MIG_PROFILE_NAME.fullmatch(name)
+        if wanted is None:
+            return None
+        for profile in self.profiles:
+            found = MIG_PROFILE_NAME.fullmatch(profile.name)
+            if found is None or (found["compute"], found["suffix"]) != (wanted["compute"], wanted["suffix"]):
+                continue
+            difference = abs(int(found["memory"]) - int(wanted["memory"]))
+            if difference <= max(1, int(found["memory"]) // ROUNDING_PARTS):
+                return profile
+        return None
 
     def profile(self, name: str, isolation: Isolation) -> Profile:
         """Return the profile of that name; ValueError listing the known ones otherwise."""
@@ -74,13 +94,44 @@ def load_models(document: str, override: str = "") -> tuple[GpuModelSpec, ...]:
 
 
 def model_named(models: Iterable[GpuModelSpec], name: str) -> GpuModelSpec:
-    """Find a model by name, alias or PCI id, ignoring case; ValueError if unknown."""
+    """Find a model by name, alias or PCI id; ValueError if unknown or ambiguous."""
     wanted = name.casefold()
     known = list(models)
     for model in known:
-        if wanted in (word.casefold() for word in (model.name, *model.aliases, *model.pci_ids)):
+        if wanted in (word.casefold() for word in (model.name, *model.pci_ids)):
             return model
+    key = comparison_key(name)
+    named = [model for model in known if key in map(comparison_key, model.aliases)]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise ValueError(f"{name!r} names several GPU models: {', '.join(model.name for model in named)}")
     raise ValueError(f"unknown GPU model {name!r}; known models: {', '.join(model.name for model in known)}")
+
+
+def model_entry(model: GpuModelSpec) -> dict[str, Any]:
+    """Return a model as an entry of the geometry file, with all its profiles."""
+    return {
+        "name": model.name,
+        "label": model.label,
+        "aliases": list(model.aliases),
+        "pci": list(model.pci_ids),
+        "memory_gb": model.memory_gb,
+        "memory_grid": model.grid,
+        "compute_slices": model.compute,
+        "placements_verified": model.verified,
+        "compute_capability": model.compute_capability,
+        "profiles": [
+            {
+                "name": profile.name,
+                "compute": profile.compute,
+                "memory": profile.memory,
+                "max": profile.max_instances,
+                "starts": [place.start for place in profile.placements],
+            }
+            for profile in model.profiles
+        ],
+    }
 
 
 class _SliceEntry(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,7 +150,10 @@ class _ModelEntry(msgspec.Struct, forbid_unknown_fields=True):
     memory_grid: Annotated[int, msgspec.Meta(gt=0)] | None  # None: unknown
     compute_slices: Annotated[int, msgspec.Meta(gt=0)]
     placements_verified: bool
-    profiles: list[_SliceEntry]
+    profiles: list[_SliceEntry] = []
+    profiles_of: str = ""  # name of an earlier model with the same profiles
+    label: str = ""
+    compute_capability: str = ""
 
 
 class _GeometryFile(msgspec.Struct):
@@ -111,6 +165,12 @@ def _read(document: str) -> list[GpuModelSpec]:
         entries = msgspec.json.decode(document, type=_GeometryFile).models
     except msgspec.DecodeError as error:
         raise ValueError(f"this is not a valid list of GPU models: {error}") from error
+    entry_by_name = {entry.name: entry for entry in entries}
+    for entry in entries:
+        if entry.profiles_of:
+            if entry.profiles_of not in entry_by_name:
+                raise ValueError(f"{entry.name} has the profiles of {entry.profiles_of}, which the file does not list")
+            entry.profiles = entry_by_name[entry.profiles_of].profiles
     models = [_model(entry) for entry in entries]
     for model in models:
         for profile in model.profiles:
@@ -128,6 +188,8 @@ def _model(entry: _ModelEntry) -> GpuModelSpec:
         compute=entry.compute_slices,
         profiles=tuple(_profile(each) for each in entry.profiles),
         verified=entry.placements_verified,
+        label=entry.label or entry.name,
+        compute_capability=entry.compute_capability,
     )
 
 
@@ -172,13 +234,16 @@ def _profile_size(profile: Profile) -> tuple[int, int, int]:
 
 
 def _check_names_unique(models: Iterable[GpuModelSpec]) -> None:
-    """Raise ValueError where two models share a name, alias or PCI id."""
-    named: dict[str, str] = {}
+    """Raise ValueError where two models share a name, PCI id, or alias and memory."""
+    named: dict[tuple[str, int], str] = {}
     for model in models:
-        for word in {each.casefold() for each in (model.name, *model.aliases, *model.pci_ids)}:
-            if other := named.get(word):
+        unique = [(word, 0) for word in (model.name, *model.pci_ids)]
+        for word, memory_gb in {
+            (w.casefold(), gb) for w, gb in [*unique, *((w, model.memory_gb) for w in model.aliases)]
+        }:
+            if other := named.get((word, memory_gb)):
                 raise ValueError(f"{word!r} names both {other} and {model.name}; a GPU can match only one model")
-            named[word] = model.name
+            named[word, memory_gb] = model.name
 
 
 def _check_profile(model: GpuModelSpec, profile: Profile) -> None:

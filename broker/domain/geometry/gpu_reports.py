@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from broker.domain.geometry.gpu_matching import match_gpu_model
+from broker.domain.geometry.gpu_matching import GpuDescription, find_listed_model
 from broker.domain.geometry.gpu_models import GpuModelSpec, model_named
 from broker.domain.geometry.profiles import Profile
 
@@ -39,7 +39,7 @@ def known_model(report: GpuReport, models: Iterable[GpuModelSpec]) -> GpuModelSp
     known = tuple(models)
     with suppress(ValueError):
         return model_named(known, report.pci_device_id)
-    return match_gpu_model(report.product, report.memory_gb * 1024, known)
+    return find_listed_model(GpuDescription(report.product, report.memory_gb * 1024), known)
 
 
 def geometry_entry(report: GpuReport, known: GpuModelSpec | None) -> dict[str, Any]:
@@ -60,6 +60,7 @@ def geometry_entry(report: GpuReport, known: GpuModelSpec | None) -> dict[str, A
         entry["starts"] = sorted({*entry["starts"], *(place.start for place in profile.placements)})
     return {
         "name": known.name if known else f"{_product_name(report)}-{report.memory_gb}GB",
+        "label": known.label if known else f"{_product_name(report)} {report.memory_gb}GB",
         "aliases": list(known.aliases) if known else [_product_name(report)],
         "pci": list(dict.fromkeys([*(known.pci_ids if known else ()), report.pci_device_id])),
         "memory_gb": known.memory_gb if known else report.memory_gb,
@@ -72,7 +73,7 @@ def geometry_entry(report: GpuReport, known: GpuModelSpec | None) -> dict[str, A
 
 def model_differences(report: GpuReport, known: GpuModelSpec) -> Iterator[str]:
     """Yield each difference between a GPU's report and its known model."""
-    if report.pci_device_id.casefold() not in (pci.casefold() for pci in known.pci_ids):
+    if known.profiles and report.pci_device_id.casefold() not in (pci.casefold() for pci in known.pci_ids):
         yield f"{known.name} is not known with this PCI ID"
     profile_by_name = {profile.name: profile for profile in known.profiles}
     for each in report.mig_profiles:
@@ -110,7 +111,7 @@ def _memory_grid(report: GpuReport) -> int | None:
 
 def _reports_all_placements(report: GpuReport, known: GpuModelSpec) -> bool:
     reported = {each.name: set(each.starts) for each in report.mig_profiles if each.starts}
-    return all(
+    return bool(known.profiles) and all(
         each.name in reported and reported[each.name] >= {place.start for place in each.placements}
         for each in known.profiles
     )

@@ -31,7 +31,7 @@ from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue
 
 WITHIN_S = 60.0
-INGRESS_OPTIONS = ("domain", "ingress", "bastion", "allowed_namespaces")
+INGRESS_OPTIONS = ("domain", "ingress", "bastion", "allowed_namespaces", "tolerations")
 
 
 class Command(BaseCommand):
@@ -56,6 +56,12 @@ class Command(BaseCommand):
             default="",
             metavar="NAMESPACES",
             help="namespaces of ingress controller, gateway and bastion; leases accept traffic from no others",
+        )
+        parser.add_argument(
+            "--tolerations",
+            default="",
+            metavar="TAINTS",
+            help="taints of GPU nodes that leases tolerate, such as sku=gpu:NoSchedule",
         )
         parser.add_argument(
             "--remove",

@@ -4,6 +4,7 @@ from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import Workload, template_name_for
 from broker.provisioners.base import ProvisionSpec
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec, ProjectSpec, RouteSpec, SliceSpec
+from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.provisioners.kubernetes.volume_claims import volume_specs
 
 
@@ -44,6 +45,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
         placed_at=spec.placed_at,
         paid_until=spec.paid_until or spec.placed_at,
         route=route_spec(spec.ingress, spec.domain),
+        tolerations=parse_tolerations(spec.tolerations),
     )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from broker.domain.geometry.gpu_models import GpuModelSpec, load_models
+from broker.domain.geometry.gpu_models import GpuModelSpec, load_models, model_entry
 from broker.domain.geometry.profiles import Profile
 from broker.domain.geometry.quota_units import quota_milli_units
 from broker.domain.lifecycle.states import Isolation, PriceClass
@@ -23,7 +23,7 @@ GEOMETRY_FILE = Path(__file__).resolve().parents[2] / "mig_geometry.json"
 
 @cache
 def gpu_model_specs() -> dict[str, GpuModelSpec]:
-    """Return every known GPU model by name, from the geometry file and the setting.
+    """Return every listed GPU model by name, from the geometry file and the setting.
 
     Raises ImproperlyConfigured when the setting is invalid.
     """
@@ -34,10 +34,34 @@ def gpu_model_specs() -> dict[str, GpuModelSpec]:
 
 
 def gpu_model_spec(model: str) -> GpuModelSpec:
-    """Return a GPU model's spec; raise KeyError for an unknown model."""
-    if model not in gpu_model_specs():
+    """Return a listed or discovered GPU model's spec; KeyError if unknown."""
+    return gpu_model_specs().get(model) or _discovered_spec(model)
+
+
+@cache
+def _discovered_spec(model: str) -> GpuModelSpec:
+    row = GpuModel.objects.filter(pk=model, discovered=True).first()
+    if row is None:
         raise KeyError(f"unknown GPU model {model!r}; known models: {', '.join(gpu_model_specs())}")
-    return gpu_model_specs()[model]
+    (spec,) = load_models(json.dumps({"models": [row.spec]}))
+    return spec
+
+
+def add_discovered_models(specs: Iterable[GpuModelSpec]) -> None:
+    """Add the models that drivers made for GPUs that no list names."""
+    new = [spec for spec in specs if spec.name not in gpu_model_specs()]
+    GpuModel.objects.bulk_create([_model_row(spec, discovered=True) for spec in new], ignore_conflicts=True)
+
+
+def _model_row(spec: GpuModelSpec, *, discovered: bool) -> GpuModel:
+    return GpuModel(
+        name=spec.name,
+        memory_gb=spec.memory_gb,
+        memory_grid=spec.grid,
+        compute_slices=spec.compute,
+        spec=model_entry(spec),
+        discovered=discovered,
+    )
 
 
 @cache
@@ -55,37 +79,28 @@ def profile_of(offering: Offering) -> Profile:
 
 
 def load_gpu_models() -> int:
-    """Write all known GPU models as rows, delete unknown ones, and return the count.
+    """Write all listed GPU models as rows, delete unlisted ones, and return the count.
+
+    Models that were discovered in clusters stay.
 
     Raises ImproperlyConfigured when a model still used by GPUs or offerings is no longer known, or when its
     memory grid changed while leases hold its GPUs.
     """
-    files = [GEOMETRY_FILE.read_text(), *filter(None, [settings.EXTRA_GPU_MODELS])]
-    entries = {entry["name"]: entry for file in files for entry in json.loads(file)["models"]}
     for row in GpuModel.objects.all():
         _check_model_unchanged(row)
     GpuModel.objects.bulk_create(
-        [
-            GpuModel(
-                name=spec.name,
-                memory_gb=spec.memory_gb,
-                memory_grid=spec.grid,
-                compute_slices=spec.compute,
-                spec=entries[spec.name],
-            )
-            for spec in gpu_model_specs().values()
-        ],
+        [_model_row(spec, discovered=False) for spec in gpu_model_specs().values()],
         update_conflicts=True,
         unique_fields=["name"],
-        update_fields=["memory_gb", "memory_grid", "compute_slices", "spec"],
+        update_fields=["memory_gb", "memory_grid", "compute_slices", "spec", "discovered"],
     )
-    GpuModel.objects.exclude(pk__in=entries).delete()
-    return len(entries)
+    GpuModel.objects.exclude(pk__in=gpu_model_specs()).exclude(discovered=True).delete()
+    return len(gpu_model_specs())
 
 
 def _check_model_unchanged(row: GpuModel) -> None:
     spec = gpu_model_specs().get(row.name)
-    if spec is None and (row.gpu_set.exists() or row.offering_set.exists()):
+    if spec is None and not row.discovered and (row.gpu_set.exists() or row.offering_set.exists()):
         raise ImproperlyConfigured(
             f"GPUBROKER_EXTRA_GPU_MODELS no longer contains {row.name}, which GPUs or offerings use. Add it again."
         )
@@ -182,16 +197,16 @@ def memory_of(spec: GpuModelSpec, profile: Profile) -> int:
     return spec.memory_gb * profile.memory // spec.grid
 
 
-def short_name(model: str) -> str:
-    """Return a model's short name: H200 for H200-141GB."""
-    return model.partition("-")[0]
+def model_label(model: str) -> str:
+    """Return a model's full name for people: H100 PCIe 80GB."""
+    return gpu_model_spec(model).label
 
 
 def label_of(spec: GpuModelSpec, profile: Profile) -> str:
     """Return the catalogue label of a profile.
 
-    Examples: `H200 whole GPU`, `H200 3g.71gb`, `H200 half, time-sliced`.
+    Examples: `H200 SXM 141GB whole GPU`, `H200 SXM 141GB 3g.71gb`, `T4 16GB half, time-sliced`.
     """
     suffix = {Isolation.SOFT: ", memory capped", Isolation.NONE: ", time-sliced"}.get(profile.isolation, "")
     shape = "whole GPU" if profile.isolation is Isolation.DEVICE else profile.name
-    return f"{short_name(spec.name)} {shape}{suffix}"
+    return f"{spec.label} {shape}{suffix}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -13,6 +13,9 @@ from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import Actor
+
+REFUSED_FOR = timedelta(minutes=5)
+MAX_REASON_LENGTH = 300
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def set_node_state(node: Node, state: NodeState, *, reason: str, actor: Actor, n
         at=now, node=node, before=before, after=state, reason=reason, actor_label=actor.label
     )
     audit.record(f"node.{state}", node, actor=actor, now=now, before=before, reason=reason)
-    _enqueue_affected(node, now)
+    enqueue_affected(node, now)
 
 
 @transaction.atomic
@@ -92,10 +95,33 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
         at=now, node=gpu.node, gpu=gpu, before=before, after=health, reason=reason, actor_label=actor.label
     )
     audit.record(f"gpu.{health}", gpu, f"{gpu.node} {gpu}", actor=actor, now=now, before=before, reason=reason)
-    _enqueue_affected(gpu.node, now)
+    enqueue_affected(gpu.node, now)
 
 
-def _enqueue_affected(node: Node, now: datetime) -> None:
+@transaction.atomic
+def close_refusing_node(node_id: str, *, reason: str, now: datetime) -> None:
+    """Sell nothing on a node for a while, because it did not accept a pod.
+
+    Its cluster may not know of it; after the time the next lease shows whether it accepts pods again.
+    """
+    Node.objects.filter(pk=node_id).update(
+        refused_until=now + REFUSED_FOR,
+        refused_reason=f"It did not accept a lease: {reason}"[:MAX_REASON_LENGTH],
+        version=F("version") + 1,
+    )
+
+
+@transaction.atomic
+def reopen_nodes(*, now: datetime) -> int:
+    """Sell again on nodes whose time of refusal is over; return how many."""
+    due = list(Node.objects.filter(refused_until__lte=now).select_related("cluster").order_by("pk"))
+    for node in due:
+        Node.objects.filter(pk=node.pk).update(refused_until=None, refused_reason="", version=F("version") + 1)
+        enqueue_affected(node, now)
+    return len(due)
+
+
+def enqueue_affected(node: Node, now: datetime) -> None:
     """Enqueue work for what the change may affect: queues and live leases."""
     for model in Gpu.objects.filter(node=node).values_list("gpu_model", flat=True).distinct():
         outbox.enqueue("broker.run_queue", f"{model}|{node.cluster.region}", now=now)

@@ -37,6 +37,7 @@ class _HeldPlacement(NamedTuple):
     cluster: str
     domain: str
     ingress: str
+    tolerations: str
     frozen: str
     provisioner: str
     policy: str
@@ -69,6 +70,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None) -> Provi
         cluster=place.cluster if place else "",
         domain=place.domain if place else "",
         ingress=place.ingress if place else "",
+        tolerations=place.tolerations if place else "",
         frozen=place.frozen if place else "",
         provisioner=place.provisioner if place else "",
         tenant_id=lease.tenant_id,

@@ -119,6 +119,8 @@ def geometry_from_layout(spec: GpuModelSpec, layout: Iterable[dict[str, object]]
     """
     held = []
     for cut in layout:
+        if cut.get("in_use"):  # by a pod outside the broker
+            continue
         profile = spec.profile(str(cut["profile"]), Isolation(str(cut.get("isolation", Isolation.HARDWARE))))
         held.append(PlacedSlice(profile.placed_at(int(str(cut["start"]))), profile))
     return Geometry(frozenset(held))

@@ -16,6 +16,7 @@ from django.db.models import F
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, ObservedState
+from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements, relocation_steps
 from broker.services.leases.lifecycle import extension, stop_and_start, termination
 from broker.services.queue import lease_placement
@@ -126,8 +127,18 @@ def _handle_refusal(lease: Lease, observation: Observation, now: datetime) -> No
 
 def _place_elsewhere(lease: Lease, observation: Observation, now: datetime) -> None:
     """Give up the placement of a lease that was never active there."""
+    if observation.refused_by_node:
+        _close_refusing_node(lease, observation, now)
     if not _return_to_source(lease, observation, now):
         _requeue_lease(lease, observation.text, now)
+
+
+def _close_refusing_node(lease: Lease, observation: Observation, now: datetime) -> None:
+    """Keep other leases off the node that refused this one; of several nodes it is unknown which."""
+    held = lease.allocations.filter(generation=lease.generation, released_at=None)
+    nodes = set(held.values_list("gpu__node", flat=True))
+    if len(nodes) == 1:
+        hardware.close_refusing_node(nodes.pop(), reason=observation.text, now=now)
 
 
 def _handle_provision_timeout(lease: Lease, observation: Observation, now: datetime) -> None:

@@ -8,6 +8,7 @@ from broker.domain.geometry.gpu_state import Geometry
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.repartition.gpu_layouts import GpuLayout, LayoutCatalogue
 from broker.models import Gpu, LayoutPolicy
+from broker.services.inventory.foreign_use import IN_USE
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 
 EMPTY_LAYOUT = GpuLayout()
@@ -17,13 +18,14 @@ PLANNED_ISOLATIONS = {Isolation.DEVICE.value, Isolation.HARDWARE.value}
 def current_layout(gpu: Gpu) -> GpuLayout | None:
     """Return how a GPU is partitioned; None if we may not change it.
 
-    That is one partitioned per lease, one that is shared, and one whose node has its own resource names.
+    That is one partitioned per lease, one that is shared, one whose node has its own resource names, and one that
+    pods outside the broker use.
     """
     if gpu.layout_policy != LayoutPolicy.FIXED:
         return None
     if any(each.get("isolation", Isolation.HARDWARE.value) not in PLANNED_ISOLATIONS for each in gpu.fixed_layout):
         return None
-    if any(each.get("asks") for each in gpu.fixed_layout):
+    if any(each.get("resource_name") or each.get(IN_USE) for each in gpu.fixed_layout):
         return None
     return GpuLayout.from_names(str(each["profile"]) for each in gpu.fixed_layout)
 

@@ -19,6 +19,7 @@ MAX_STUCK_LEASES = 8
 
 class AttentionKind(StrEnum):
     NODE = "node"
+    NODES = "nodes"
     GPU = "gpu"
     LEASE = "lease"
     QUEUE = "queue"

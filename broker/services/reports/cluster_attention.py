@@ -5,20 +5,22 @@ Clusters that are frozen, unreachable, without an agent, or with too many orphan
 
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import groupby
 
-from django.db.models import Count, Max, Min, Q
+from django.db.models import Count, Max, Min, Q, QuerySet
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState
-from broker.models import Cluster, Orphan, RelocationPlan
+from broker.models import Cluster, Node, Orphan, RelocationPlan
 from broker.services.clusters.observed import observed_objects
 from broker.services.clusters.orphan_removal import REMOVAL_DELAY, SIMULATED
 from broker.services.reports.attention_items import AttentionItem, AttentionKind
 
 
 def find_troubled_clusters(*, now: datetime) -> list[AttentionItem]:
-    """Return the problems of clusters; two queries. Must run as staff."""
+    """Return the problems of clusters and their nodes; three queries. Must run as staff."""
     rows = Cluster.objects.annotate(heard=Max("watches__last_event_at")).order_by("name")
-    return [*(need for each in rows for need in _cluster_items(each, each.heard, now)), *_orphan_items()]
+    items = (need for each in rows for need in _cluster_items(each, each.heard, now))
+    return [*items, *_unsold_node_items(), *_orphan_items()]
 
 
 def find_proposed_plans() -> list[AttentionItem]:
@@ -59,6 +61,27 @@ def _cluster_items(cluster: Cluster, heard: datetime | None, now: datetime) -> I
             why = "its agent sends no heartbeats; changes are noticed minutes late"
         since = heard or cluster.created_at
         yield AttentionItem(AttentionKind.CLUSTER, f"No agent for {cluster.name}", why, cluster.pk, since, urgent=True)
+
+
+def unsold_nodes() -> QuerySet[Node]:
+    """Return the nodes that refuse pods, or of which something is not sold, by cluster and name."""
+    rows = Node.objects.exclude(unschedulable_reason="", inventory_problem="", refused_until=None).select_related(
+        "cluster"
+    )
+    return rows.order_by("cluster__name", "name")
+
+
+def _unsold_node_items() -> Iterable[AttentionItem]:
+    """Yield one item for each cluster with nodes that are not sold, or not completely."""
+    for cluster, rows in groupby(unsold_nodes(), key=lambda node: node.cluster):
+        nodes = list(rows)
+        first, others = nodes[0], len(nodes) - 1
+        why = first.unsold_reason if not others else f"{first.name}: {first.unsold_reason}"
+        what = f"{cluster.name} / {first.name} is not sold" if not others else f"{len(nodes)} nodes of {cluster.name}"
+        if others:
+            yield AttentionItem(AttentionKind.NODES, f"{what} are not sold", why, cluster.pk)
+        else:
+            yield AttentionItem(AttentionKind.NODE, what, why, first.pk)
 
 
 def _orphan_items() -> Iterable[AttentionItem]:

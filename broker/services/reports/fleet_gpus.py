@@ -43,6 +43,7 @@ class GpuRow(NamedTuple):
     since_s: int
     shares: bool
     cutting: str
+    closed: bool
 
 
 def load_gpus(*, node: str = "", gpu: str = "") -> list[FleetGpu]:
@@ -100,6 +101,7 @@ class _GpuLoader:
             since_s=row.since_s,
             shares=row.shares,
             cutting=row.cutting,
+            closed=row.closed,
             sellable=sold,
             unreadable=why,
         )

@@ -23,7 +23,7 @@ class UnitUse(StrEnum):
     FREE = "free"
     FRAGMENTED = "fragmented"  # free, but no offered profile fits there
     UNHEALTHY = "unhealthy"
-    MAINTENANCE = "maintenance"  # free on a node that takes nothing new
+    MAINTENANCE = "maintenance"  # free, but its node takes nothing new or others use it
 
 
 CHARGED = (UnitUse.SOLD, UnitUse.SPOT)
@@ -103,6 +103,7 @@ class FleetGpu:
     since_s: int  # when its cluster was added
     shares: bool  # its cluster's owner lets two tenants share one GPU of isolation soft or none
     sellable: SellableProfiles
+    closed: bool = False  # its node takes no pods, or pods outside the broker hold all of it
     cutting: str = ""  # step of the repartition while its node is closed for one
     unreadable: str = ""  # why its rows cannot be right; nothing new is placed on it then
     state: GpuState = field(default_factory=GpuState)
@@ -125,7 +126,8 @@ class FleetGpu:
         """Return the use of free units when the GPU cannot be sold; else None."""
         if self.unreadable or self.cutting == RepartitionStep.QUARANTINED:
             return UnitUse.UNHEALTHY
-        return use_when_free(self.health, self.node_state) or (UnitUse.MAINTENANCE if self.cutting else None)
+        out_of_sale = self.cutting or self.closed
+        return use_when_free(self.health, self.node_state) or (UnitUse.MAINTENANCE if out_of_sale else None)
 
     @cached_property
     def use_layout(self) -> GpuUseLayout:

@@ -1,9 +1,10 @@
 -- Ended placements show which slices a GPU still has. Only those since its node and the GPU last changed state
 -- count, as either may have restarted, and only the latest 32, so that a long history costs nothing.
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_model_id, c.region,
-       g.health = 'healthy' AND n.state = 'ready' AND g.out_of_service_since IS NULL
+       g.health = 'healthy' AND n.state = 'ready' AND n.unschedulable_reason = '' AND n.refused_until IS NULL AND g.out_of_service_since IS NULL AND g.foreign_holder = ''
          AND c.unreachable_since IS NULL AND c.frozen = '',
-       c.auto_repartition AND g.fixed_layout -> 0 ->> 'asks' IS NULL, g.layout_policy, g.fixed_layout::text,
+       c.auto_repartition AND g.fixed_layout -> 0 ->> 'resource_name' IS NULL
+         AND NOT g.fixed_layout @> '[{"in_use": true}]', g.layout_policy, g.fixed_layout::text,
        c.driver, g.fabric, g.numa, g.published::text,
        held.slices,
        CASE WHEN g.layout_policy = 'dynamic' AND c.driver <> ALL(%(fixed_drivers)s::text[]) THEN

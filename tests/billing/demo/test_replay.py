@@ -114,8 +114,8 @@ def test_revenue_is_reported_per_tenant_and_offering_and_charted_per_day(tmp_pat
     report = run_replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
     revenue = {(row["tenant"], row["offering"]): (row["unit_seconds"], row["minor"]) for row in report["revenue"]}
     gpu, slice_ = (
-        replay_environment.LIST_PRICES_CENTS["H100"]["whole-gpu"],
-        replay_environment.LIST_PRICES_CENTS["H100"]["1g.10gb"],
+        replay_environment.LIST_PRICES_CENTS["H100-80GB"]["whole-gpu"],
+        replay_environment.LIST_PRICES_CENTS["H100-80GB"]["1g.10gb"],
     )
     labels = {offering.profile: offering.label for offering in Offering.objects.all()}
     assert revenue == {
@@ -323,7 +323,7 @@ def test_every_gpu_model_with_a_list_price_can_be_replayed(tmp_path: Path) -> No
 
 
 def test_a_failed_replay_setup_is_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"whole-gpu": 289})
+    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100-80GB", {"whole-gpu": 289})
     with pytest.raises(KeyError):
         replay_environment.build_environment(model="H100-80GB", gpus=2, tenant_count=1)
     assert (Gpu.objects.count(), Offering.objects.count()) == (0, 0)

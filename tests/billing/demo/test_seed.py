@@ -64,7 +64,7 @@ def test_the_seeded_demo_has_history_and_passes_every_integrity_check() -> None:
     assert visitor is not None
     assert visitor.tenant.name == "Kestrel Bio"
     assert visitor.grants.anywhere("leases.write")
-    offering = Offering.objects.get(label="H200 1g.18gb", price_class="on_demand")
+    offering = Offering.objects.get(label="H200 SXM 141GB 1g.18gb", price_class="on_demand")
     assert answer["launch"]["offering"] == offering.pk
     assert run_seed() == {"seeded": False}, "a second seed changes nothing"
     with system_scope():

@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
+from broker.domain.geometry.gpu_models import load_models
 from broker.domain.lifecycle.states import Isolation
 from broker.models import Gpu, GpuModel, Offering
 from broker.services.inventory import gpu_catalogue, hardware
@@ -109,10 +110,10 @@ def read() -> tuple[dict[str, Any], str]:
 def test_only_a_gpu_of_an_unknown_model_is_printed(driver: Driver) -> None:
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)] * 2
     assert read() == ({}, "")
-    driver.gpus.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+    driver.gpus.append(("NVIDIA Z1", 0x1EB810DE, 15360, {}))
     document, said = read()
-    assert said == "GPU 2, NVIDIA T4 0x1EB810DE: unknown model"
-    assert [(model["name"], model["profiles"]) for model in document["models"]] == [("T4-15GB", [])]
+    assert said == "GPU 2, NVIDIA Z1 0x1EB810DE: unknown model"
+    assert [(model["name"], model["profiles"]) for model in document["models"]] == [("Z1-15GB", [])]
     assert driver.opened == 0  # each time closed again
 
 
@@ -124,10 +125,10 @@ def test_an_extra_profile_is_reported_with_a_valid_override(driver: Driver) -> N
     with extra_gpu_models(json.dumps(document)):
         assert gpu_catalogue.profile_named("H100-80GB", "5g.60gb", Isolation.HARDWARE.value).memory == 6
         assert read() == (document, "")
-        driver.gpus.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+        driver.gpus.append(("NVIDIA Z1", 0x1EB810DE, 15360, {}))
         assert [model["name"] for model in read()[0]["models"]] == [
             "H100-80GB",
-            "T4-15GB",
+            "Z1-15GB",
         ]  # with what is set now
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN), *driver.gpus]
     assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU reported it
@@ -183,6 +184,7 @@ def test_an_invalid_extra_gpu_models_setting_stops_the_start() -> None:
         gpu_catalogue.gpu_model_specs()
 
 
+LISTED = len(load_models(gpu_catalogue.GEOMETRY_FILE.read_text()))
 Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
 
 
@@ -192,7 +194,7 @@ def test_an_extra_gpu_model_is_stored_until_no_gpu_uses_it(
 ) -> None:
     driver.gpus = [Z900]
     with extra_gpu_models(json.dumps(read()[0])):
-        assert gpu_catalogue.load_gpu_models() == 15
+        assert gpu_catalogue.load_gpu_models() == LISTED + 1
         row = GpuModel.objects.get(name="Z900-88GB")
         assert (row.memory_grid, row.compute_slices, row.spec["profiles"][0]["starts"]) == (
             4,
@@ -203,7 +205,7 @@ def test_an_extra_gpu_model_is_stored_until_no_gpu_uses_it(
     with pytest.raises(ImproperlyConfigured, match="no longer contains Z900-88GB, which GPUs"):
         gpu_catalogue.load_gpu_models()
     Gpu.objects.all().delete()
-    assert gpu_catalogue.load_gpu_models() == 14
+    assert gpu_catalogue.load_gpu_models() == LISTED
     assert not GpuModel.objects.filter(pk=row.pk).exists()
 
 
@@ -225,5 +227,5 @@ def test_the_memory_grid_of_a_model_cannot_change_while_leases_use_it(sim: Simul
     sim.release_lease(lease)
     sim.run(60)
     with extra_gpu_models(counted):
-        assert gpu_catalogue.load_gpu_models() == 14
+        assert gpu_catalogue.load_gpu_models() == LISTED
         assert GpuModel.objects.get(name=PRO_5000.name).memory_grid == 12

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from broker.models import Cluster, Lease, SimulatedPod, Volume
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec, spec_name
-from broker.provisioners.kubernetes.observe.pod_observation import DISRUPTION_TEXTS
+from broker.provisioners.kubernetes.observe.pod_faults import POD_RULES, UNKNOWN_DISRUPTION, match_rule
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.clusters.health import node_loss
 from tests.cluster.behaviours.world import Machine, Site, World, objects_of
@@ -154,7 +154,7 @@ class SimulatedWorld(World):
 
     def end_pod(self, lease: Lease, reason: str) -> None:
         Disturbed.fates[_name(lease)] = Observation(
-            ObservedState.LOST, DISRUPTION_TEXTS[reason], last_seen=self.sim.now
+            ObservedState.LOST, (match_rule(POD_RULES, reason, "") or UNKNOWN_DISRUPTION).text, last_seen=self.sim.now
         )
 
     def delete_all_of(self, lease: Lease) -> None:

@@ -33,7 +33,8 @@ class NodeOut(serializers.ModelSerializer[Node]):
 
     class Meta:
         model = Node
-        fields = ("id", "name", "cluster", "state", "state_since")
+        fields = ("id", "name", "cluster", "state", "state_since", "unschedulable_reason", "refused_until",
+                  "refused_reason", "inventory_problem")  # fmt: skip
 
 
 class GpuOut(serializers.ModelSerializer[Gpu]):

@@ -82,6 +82,6 @@ def discount_rows(rows: list[Discount], month: str = "") -> list[dict[str, objec
 
 
 def discount_scope(row: Discount, labels: dict[str, str]) -> str:
-    """Return what a discount applies to: `H100 whole GPU, spot`."""
+    """Return what a discount applies to: `H100 SXM 80GB whole GPU, spot`."""
     what = [labels.get(each, each) for each in row.offerings]
     return ", ".join([*what, *(each.replace("_", "-") for each in row.price_classes)]) or "everything"

@@ -10,7 +10,7 @@ from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Offering
-from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_of, short_name
+from broker.services.inventory.gpu_catalogue import gpu_model_spec, model_label, profile_of
 from broker.services.queue import open_capacity
 from web.portal.page_context import PageRequest
 
@@ -75,7 +75,7 @@ class OfferingListItem:
 
     @property
     def model(self) -> str:
-        return short_name(self.offering.model)
+        return model_label(self.offering.model)
 
     @property
     def name(self) -> str:

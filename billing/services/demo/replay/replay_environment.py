@@ -43,8 +43,7 @@ def usable_models() -> list[str]:
     return [
         name
         for name, spec in gpu_catalogue.gpu_model_specs().items()
-        if {p.name for p in gpu_catalogue.plain_profiles(spec)}
-        <= LIST_PRICES_CENTS.get(gpu_catalogue.short_name(name), {}).keys()
+        if {p.name for p in gpu_catalogue.plain_profiles(spec)} <= LIST_PRICES_CENTS.get(name, {}).keys()
     ]
 
 
@@ -68,7 +67,7 @@ def build_environment(*, model: str, gpus: int, tenant_count: int) -> ReplayEnvi
     Offering.objects.filter(price_class=PriceClass.ON_DEMAND).update(state=OfferingState.PUBLISHED)
     offerings = {(o.profile, o.isolation): o for o in Offering.objects.published().order_by("profile")}
     for offering in offerings.values():
-        cents = LIST_PRICES_CENTS[gpu_catalogue.short_name(model)][offering.profile]
+        cents = LIST_PRICES_CENTS[model][offering.profile]
         price_list.publish_price(
             offering=offering,
             currency="EUR",

@@ -112,11 +112,11 @@ def kestrel_plans(cast: DemoTenant, *, now: datetime, days: int) -> list[Planned
         morning = (now - timedelta(days=ago)).replace(hour=8, minute=0, second=0, microsecond=0)
         busy = 35 if morning.weekday() >= 5 else 100
         for percent, project, actor, label, stem, hours in (
-            (55, design, mira, "H200 whole GPU", "boltz-train", (4, 11)),
-            (80, design, jonas, "H200 3g.71gb", "fold-batch", (2, 9)),
-            (60, design, mira, "H200 1g.18gb", "notebook-mira", (3, 8)),
-            (60, docking, aiko, "A100 2g.20gb", "dock-screen", (3, 10)),
-            (35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
+            (55, design, mira, "H200 SXM 141GB whole GPU", "boltz-train", (4, 11)),
+            (80, design, jonas, "H200 SXM 141GB 3g.71gb", "fold-batch", (2, 9)),
+            (60, design, mira, "H200 SXM 141GB 1g.18gb", "notebook-mira", (3, 8)),
+            (60, docking, aiko, "A100 SXM 80GB 2g.20gb", "dock-screen", (3, 10)),
+            (35, design, jonas, "H100 SXM 80GB 3g.40gb", "chat-eval", (1, 6)),
         ):
             if rng.uniform(0, 100 * 100) < percent * busy:
                 planned = morning + timedelta(seconds=int(rng.uniform(0, 8 * 3600)))
@@ -136,16 +136,18 @@ def kestrel_now(cast: DemoTenant, *, now: datetime) -> list[PlannedLease]:
         return (now - timedelta(minutes=minutes)).replace(microsecond=0)
 
     return [
-        PlannedLease(design, mira, "H200 whole GPU", "boltz-train-07", ago(1434), 30 * 3600),
-        PlannedLease(design, jonas, "H200 3g.71gb", "fold-batch-21", ago(292), 8 * 3600),
-        PlannedLease(design, mira, "H100 3g.40gb", "chat-24b-fp8", ago(4560), 12 * 24 * 3600),
-        PlannedLease(design, mira, "H200 1g.18gb", "notebook-mira", ago(312), 9 * 3600),
-        PlannedLease(docking, aiko, "A100 2g.20gb", "dock-screen-3", ago(366), 16 * 3600, price_class=PriceClass.SPOT),
+        PlannedLease(design, mira, "H200 SXM 141GB whole GPU", "boltz-train-07", ago(1434), 30 * 3600),
+        PlannedLease(design, jonas, "H200 SXM 141GB 3g.71gb", "fold-batch-21", ago(292), 8 * 3600),
+        PlannedLease(design, mira, "H100 SXM 80GB 3g.40gb", "chat-24b-fp8", ago(4560), 12 * 24 * 3600),
+        PlannedLease(design, mira, "H200 SXM 141GB 1g.18gb", "notebook-mira", ago(312), 9 * 3600),
+        PlannedLease(
+            docking, aiko, "A100 SXM 80GB 2g.20gb", "dock-screen-3", ago(366), 16 * 3600, price_class=PriceClass.SPOT
+        ),
         # It ends before PATIENCE is over: from then on all later requests would queue behind it.
         PlannedLease(
             design,
             mira,
-            "H200 whole GPU",
+            "H200 SXM 141GB whole GPU",
             "sweep-32",
             ago(24),
             6 * 3600,
@@ -161,25 +163,25 @@ def neighbour_plans(cast: DemoTenant, *, now: datetime, seed: str, live: int, ga
     rng = Rng(seed)
     (project,), (actor,) = cast.projects.values(), cast.actors.values()
     shapes = (
-        "H200 whole GPU",
-        "H200 3g.71gb",
-        "H200 2g.35gb",
-        "H200 1g.18gb",
-        "H100 whole GPU",
-        "H100 3g.40gb",
-        "H100 1g.10gb",
-        "A100 3g.40gb",
-        "A100 2g.20gb",
-        "H200 4g.71gb",
-        "H100 2g.20gb",
-        "A100 whole GPU",
+        "H200 SXM 141GB whole GPU",
+        "H200 SXM 141GB 3g.71gb",
+        "H200 SXM 141GB 2g.35gb",
+        "H200 SXM 141GB 1g.18gb",
+        "H100 SXM 80GB whole GPU",
+        "H100 SXM 80GB 3g.40gb",
+        "H100 SXM 80GB 1g.10gb",
+        "A100 SXM 80GB 3g.40gb",
+        "A100 SXM 80GB 2g.20gb",
+        "H200 SXM 141GB 4g.71gb",
+        "H100 SXM 80GB 2g.20gb",
+        "A100 SXM 80GB whole GPU",
     )
     plans = [
         # A gang that fills most of a node: what Kestrel's queued request waits for.
         PlannedLease(
             project,
             actor,
-            "H200 whole GPU",
+            "H200 SXM 141GB whole GPU",
             f"{seed}-pretrain",
             (now - timedelta(hours=70)).replace(microsecond=0),
             120 * 3600,

@@ -10,7 +10,7 @@ from tenants.services.actors import Actor
 CENT = 10**7  # nano units in a cent
 PROFILES_OF_80_GB = ("whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 LIST_PRICES_CENTS = {
-    "H200": {
+    "H200-141GB": {
         "whole-gpu": 379,
         "7g.141gb": 365,
         "4g.71gb": 199,
@@ -19,8 +19,8 @@ LIST_PRICES_CENTS = {
         "1g.35gb": 78,
         "1g.18gb": 52,
     },
-    "H100": dict(zip(PROFILES_OF_80_GB, (289, 279, 168, 134, 88, 58, 39), strict=True)),
-    "A100": dict(zip(PROFILES_OF_80_GB, (169, 162, 96, 78, 48, 33, 24), strict=True)),
+    "H100-80GB": dict(zip(PROFILES_OF_80_GB, (289, 279, 168, 134, 88, 58, 39), strict=True)),
+    "A100-80GB": dict(zip(PROFILES_OF_80_GB, (169, 162, 96, 78, 48, 33, 24), strict=True)),
 }
 SPOT_PERCENT = 46
 
@@ -30,7 +30,7 @@ def publish_list_prices(*, since: datetime, actor: Actor, now: datetime, currenc
     known = price_list.prices_at(now, currency=currency)
     missing = [o for o in Offering.objects.published() if o.pk not in known]
     for offering in missing:
-        nano = LIST_PRICES_CENTS[offering.model.partition("-")[0]][offering.profile] * CENT
+        nano = LIST_PRICES_CENTS[offering.model][offering.profile] * CENT
         if offering.price_class == PriceClass.SPOT:
             nano = nano * SPOT_PERCENT // 100
         price_list.publish_price(

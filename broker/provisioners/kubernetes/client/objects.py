@@ -70,14 +70,31 @@ class ContainerRunning(ApiStruct):
 class ContainerTerminated(MessageStruct):
     exit_code: int = 0
     reason: str = ""
-    started_at: datetime | None = None
+    started_at: datetime | None = None  # None: it never started; the runtime writes the epoch then
     finished_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.started_at and self.started_at.timestamp() == 0:
+            self.started_at = None
 
 
 class ContainerState(ApiStruct):
     waiting: ContainerWaiting | None = None
     running: ContainerRunning | None = None
     terminated: ContainerTerminated | None = None
+
+
+class DeviceHealth(ApiStruct):
+    """Health of one allocated device, as its kubelet reports it (KEP-4680)."""
+
+    resource_id: str = msgspec.field(default="", name="resourceID")
+    health: str = ""
+
+
+class AllocatedResource(ApiStruct):
+    name: str = ""
+    resources: list[DeviceHealth] = []
 
 
 class ContainerStatus(ApiStruct):
@@ -87,6 +104,7 @@ class ContainerStatus(ApiStruct):
     restart_count: int = 0
     state: ContainerState = msgspec.field(default_factory=ContainerState)
     last_state: ContainerState = msgspec.field(default_factory=ContainerState)
+    allocated_resources_status: list[AllocatedResource] = []
 
 
 class ObjectCondition(MessageStruct):
@@ -101,9 +119,14 @@ class ObjectCondition(MessageStruct):
         return self.status == "True"
 
 
+class SchedulingGate(ApiStruct):
+    name: str = ""
+
+
 class PodSpec(ApiStruct):
     node_name: str = ""
     restart_policy: str = ""
+    scheduling_gates: list[SchedulingGate] = []
 
 
 class PodStatus(MessageStruct):
@@ -180,10 +203,39 @@ class DeviceCapacity(ApiStruct):
     value: str = ""
 
 
-class Device(ApiStruct):
-    name: str = ""
+class CounterConsumption(ApiStruct):
+    """What a device takes of a counter set, which other devices of its GPU share."""
+
+    counter_set: str = ""
+    counters: dict[str, DeviceCapacity] = {}
+
+
+class DeviceFields(ApiStruct):
+    """The fields of a device as v1beta1 nests them."""
+
     attributes: dict[str, DeviceAttribute] = {}
     capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: list[CounterConsumption] = []
+    taints: list[Taint] = []
+    allow_multiple_allocations: bool = False
+
+
+class Device(DeviceFields):
+    name: str = ""
+    basic: DeviceFields | None = None
+
+    def __post_init__(self) -> None:
+        if self.basic is not None:
+            self.attributes, self.capacity = self.basic.attributes, self.basic.capacity
+            self.consumes_counters, self.taints = self.basic.consumes_counters, self.basic.taints
+
+
+class DevicePool(ApiStruct):
+    """The pool a slice belongs to; only slices of the newest generation count."""
+
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
 
 
 class ResourceSlice(ApiStruct):
@@ -192,6 +244,7 @@ class ResourceSlice(ApiStruct):
     class SliceSpec(ApiStruct):
         driver: str = ""
         node_name: str = ""
+        pool: DevicePool = msgspec.field(default_factory=DevicePool)
         devices: list[Device] = []
 
     metadata: FullObjectMeta

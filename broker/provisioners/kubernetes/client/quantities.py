@@ -12,6 +12,7 @@ DECIMAL = {
     unit: Fraction(10) ** power for unit, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
 }
 ZERO = Fraction(0)
+LEAST_BYTES = 2**26  # a larger bare number is bytes: as MiB it would be 64 TiB
 
 
 def parse_quantity(text: str) -> Fraction:
@@ -21,6 +22,18 @@ def parse_quantity(text: str) -> Fraction:
         return ZERO
     unit = Fraction(10) ** int(found["power"]) if found["power"] else Fraction(BINARY.get(found["unit"], 1))
     return Fraction(found["number"]) * DECIMAL.get(found["unit"], unit)
+
+
+def parse_memory_mib(text: str) -> int:
+    """Parse a memory size in MiB; zero for text that is none.
+
+    A bare number is MiB, as in labels, or bytes if it is too large for that.
+    """
+    amount = parse_quantity(text.strip())
+    if amount <= 0:
+        return 0
+    in_mebibytes = text.strip()[-1].isdigit() and amount < LEAST_BYTES
+    return int(amount) if in_mebibytes else int(amount / 2**20)
 
 
 def exhausted_names(most: Mapping[str, str], used: Mapping[str, str]) -> list[str]:

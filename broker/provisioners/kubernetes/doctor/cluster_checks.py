@@ -6,6 +6,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.doctor.findings import CheckResult, ClusterCheck, bad, list_some, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.gpu_checks import gpu_nodes
 from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, require_readable
+from broker.provisioners.kubernetes.tolerations import is_tolerated
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 SILENT_AFTER = timedelta(minutes=1)
@@ -52,14 +53,24 @@ def _check_taints(s: ClusterSnapshot) -> CheckResult:
         f"{node.metadata.name} ({taint.key})"
         for node in gpu_nodes(s)
         for taint in node.spec.taints
-        if taint.effect in ("NoSchedule", "NoExecute") and not taint.key.startswith(TRANSIENT_TAINTS)
+        if not taint.key.startswith(TRANSIENT_TAINTS) and not is_tolerated(taint, s.tolerations)
     }
     if tainted:
         return warn(
             f"taints keep leases off {list_some(tainted)}",
-            "Remove the taint from nodes that should be sold, or cordon them on the cluster's page.",
+            "Remove the taint, or add it to `Tolerations` in the cluster's `Access` settings. Nothing is sold there"
+            " until then.",
         )
     return ok("no taint keeps leases off a GPU node")
+
+
+def _check_cordoned(s: ClusterSnapshot) -> CheckResult:
+    if cordoned := [node.metadata.name for node in gpu_nodes(s) if node.spec.unschedulable]:
+        return warn(
+            f"cordoned: {list_some(cordoned)}",
+            "Run kubectl uncordon on nodes that should be sold. Nothing is sold there until then.",
+        )
+    return ok("no GPU node is cordoned")
 
 
 def _check_storage(s: ClusterSnapshot) -> CheckResult:
@@ -184,7 +195,7 @@ def _check_foreign_pods(s: ClusterSnapshot) -> CheckResult:
     if others:
         return warn(
             f"{list_some(others)} use GPUs without a lease",
-            "Move them to other nodes, or cordon these nodes on the cluster's page.",
+            "They keep running, and what they hold is not sold. Move them to other nodes to sell it.",
         )
     return ok("no other pods use GPUs")
 
@@ -192,6 +203,7 @@ def _check_foreign_pods(s: ClusterSnapshot) -> CheckResult:
 CHECKS = (
     ClusterCheck("nodes-ready", "Only ready nodes are sold.", _check_nodes_ready),
     ClusterCheck("heartbeats", "A lost lease is charged up to its node's last heartbeat.", _check_heartbeats),
+    ClusterCheck("cordoned", "A cordoned node takes no new pods.", _check_cordoned),
     ClusterCheck("taints", "A taint keeps pods of leases from starting.", _check_taints),
     ClusterCheck("storage", "Volumes need a StorageClass.", _check_storage),
     ClusterCheck("ingress", "Links to Jupyter and endpoints need an ingress.", _check_ingress),

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from broker.domain.geometry.product_names import mig_profile_name
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.client.objects import ClusterNode
 from broker.provisioners.kubernetes.doctor.findings import CheckResult, ClusterCheck, bad, list_some, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, RawObject, require_readable
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.dra import attribute_text as text_of
 from broker.provisioners.kubernetes.drivers.dra import device_class_of
+from broker.provisioners.kubernetes.drivers.dra_devices import attribute_text as text_of
 
 MIG_STRATEGY, MIG_STATE = "nvidia.com/mig.strategy", "nvidia.com/mig.config.state"
 GPU_RESOURCE, SHARED_GPU_RESOURCE = "nvidia.com/gpu", "nvidia.com/gpu.shared"
@@ -17,8 +18,10 @@ DRA_DRIVER = "gpu.nvidia.com"  # NVIDIA's DRA driver
 
 
 def gpu_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
-    """Return the nodes on which GPU discovery found GPUs."""
-    return [node for node in require_readable(s.nodes) if gfd.read_gpu_labels(node.metadata.labels)]
+    """Return the nodes whose labels or resources show NVIDIA GPUs."""
+    return [
+        node for node in require_readable(s.nodes) if gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable)
+    ]
 
 
 def allocatable_amount(node: ClusterNode, resource: str) -> int:
@@ -36,7 +39,7 @@ def _check_gpu_nodes(s: ClusterSnapshot) -> CheckResult:
         return ok("GPUs are published as ResourceSlices")
     if not machines:
         return bad(
-            f"none of {len(require_readable(s.nodes))} nodes has the label nvidia.com/gpu.product",
+            f"none of {len(require_readable(s.nodes))} nodes shows an NVIDIA GPU",
             "Install NVIDIA's GPU operator (or GPU Feature Discovery alone) and wait until its pods are ready.",
         )
     return ok(f"{len(machines)} of {len(require_readable(s.nodes))} nodes have GPUs")
@@ -136,12 +139,12 @@ def _labelled_slices(node: ClusterNode) -> dict[str, int]:
         if name.startswith("nvidia.com/mig-") and name.endswith(".count") and text.isdigit():
             profile = name.removeprefix("nvidia.com/mig-").removesuffix(".count")
             replicas = node.metadata.labels.get(f"nvidia.com/mig-{profile}.replicas", "1")
-            found[profile.replace(".me", "+me")] = int(text) * max(int(replicas) if replicas.isdigit() else 1, 1)
+            found[mig_profile_name(profile)] = int(text) * max(int(replicas) if replicas.isdigit() else 1, 1)
     return found
 
 
 def _check_sharing(s: ClusterSnapshot) -> CheckResult:
-    labelled = [(node, gfd.read_gpu_labels(node.metadata.labels)) for node in gpu_nodes(s)]
+    labelled = [(node, gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable)) for node in gpu_nodes(s)]
     replicated = [
         node.metadata.name
         for node, found in labelled

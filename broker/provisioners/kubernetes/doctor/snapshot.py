@@ -13,6 +13,7 @@ import msgspec
 from broker.provisioners.kubernetes.client.objects import ApiStruct, ClusterNode, FullObjectMeta, ResourceSlice
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
 from broker.provisioners.kubernetes.render.rbac import AccessRight
+from broker.provisioners.kubernetes.tolerations import Toleration
 
 T = TypeVar("T")
 RawObject = Mapping[str, Any]  # an undecoded object of which a check reads a few fields
@@ -92,6 +93,7 @@ class ClusterSnapshot:
     round_trip: timedelta | UnreadablePart = NOT_READ
     ingress: str = ""  # the registered ingress
     allowed_namespaces: tuple[str, ...] = ()  # namespaces from which people reach leases
+    tolerations: tuple[Toleration, ...] = ()  # taints that pods of leases tolerate
     uid: str | UnreadablePart = NOT_READ  # uid of kube-system, which identifies the cluster
     known_uid: str = ""  # uid when the cluster was registered
     groups: frozenset[str] | UnreadablePart = NOT_READ  # such as "resource.k8s.io/v1"

@@ -48,6 +48,7 @@ from broker.provisioners.kubernetes.observe.object_lookup import HEARTBEAT_NAMES
 from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
 from broker.provisioners.kubernetes.render.rbac import AccessRight
+from broker.provisioners.kubernetes.tolerations import Toleration
 from ports import clock
 
 FIRST_CALL_S, COLLECTION_S = 5.0, 20.0
@@ -74,6 +75,7 @@ class RegisteredCluster:
     orders: frozenset[str] | None = None
     ingress: str = ""
     allowed_namespaces: tuple[str, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
 
 
 def collect_snapshot(
@@ -98,6 +100,7 @@ def collect_snapshot(
         known_uid=known.uid,
         ingress=known.ingress,
         allowed_namespaces=known.allowed_namespaces,
+        tolerations=known.tolerations,
     )
     first = _first_contact(transport, now)
     if isinstance(first, UnreadablePart):

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from broker.domain.geometry.gpu_matching import UnidentifiedGpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import SHARES
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
@@ -18,14 +20,28 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
     DiscoveredSlice,
+    unsupported_nodes,
     with_nvlink_domain,
 )
 from broker.provisioners.kubernetes.drivers.slice_layouts import spread_slices
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
-GPU_RESOURCE, SHARED_GPU_RESOURCE = f"{gfd.PREFIX}gpu", f"{gfd.PREFIX}gpu.shared"
-NO_MODEL = "the GPU model {product} is unknown; run manage.py read_gpus on the node to add it with its MIG profiles"
-
+GPU_RESOURCE, SHARED_GPU_RESOURCE = gfd.GPU_RESOURCE, f"{gfd.PREFIX}gpu.shared"
+NO_PROFILE = (
+    "{model} has no known MIG profile {profiles}; add it to the setting GPUBROKER_EXTRA_GPU_MODELS (manage.py read_gpus"
+    " on the node prints the value)"
+)
+MIG_INVALID = (
+    "its MIG layout is invalid for the MIG strategy single: all GPUs must have the same one profile; set mig.strategy"
+    " to mixed in the ClusterPolicy, or nvidia.com/mig.config to one profile for all GPUs"
+)
+NONE_OFFERED = "its {product} is not offered to pods: {why}"
+PLUGIN_SILENT = "the device plugin offers no devices; check that it and NVIDIA's driver run on the node"
+MIG_CHANGE_FAILED = (
+    "changing its MIG layout to {config} failed; read the log of its mig-manager pod, and reboot the node if the GPU"
+    " needs a reset"
+)
+HAMI_MANAGES = "HAMi manages its GPUs; register this cluster with the driver hami"
 SLICES_SHARED = (
     "slices of {profiles} have replicas, so two tenants would get one slice; remove MIG from the device plugin's"
     " sharing config"
@@ -82,33 +98,47 @@ class DevicePluginDriver:
     def inventory(
         self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
     ) -> list[DiscoveredNode]:
-        found = ((node, gfd.read_gpu_labels(node.metadata.labels)) for node in nodes)
-        return [
+        found = ((node, gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable)) for node in nodes)
+        described = [
             with_nvlink_domain(self._node(node, labels), gfd.nvlink_domain(node.metadata.labels))
             for node, labels in found
             if labels is not None
         ]
+        return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
     def _node(self, node: ClusterNode, found: gfd.GpuLabels) -> DiscoveredNode:
-        name, model = node.metadata.name, gfd.model_of_labels(found, self.models)
-        if model is None:
-            return DiscoveredNode(name, (), (NO_MODEL.format(product=found.product),))
+        name = node.metadata.name
+        if found.mig_invalid:
+            return DiscoveredNode(name, (), (MIG_INVALID,))
+        try:
+            model = gfd.model_of_labels(found, self.models)
+        except UnidentifiedGpu as unidentified:
+            return DiscoveredNode(name, (), (str(unidentified),))
         if why := _sharing_doubt(node, found):
             return DiscoveredNode(name, (), (why,))
+        read = self._gpus(node, model, found)
+        return replace(read, new_models=() if model in self.models else (model,))
+
+    def _gpus(self, node: ClusterNode, model: GpuModelSpec, found: gfd.GpuLabels) -> DiscoveredNode:
+        name = node.metadata.name
         if found.slice_profile:
             return self._single(name, model, found, _allocatable_amount(node, GPU_RESOURCE))
         if found.sharing is not None:
             return _shared_node(node, model, found, found.sharing)
-        counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, GPU_RESOURCE)
+        offered = _whole_gpu_resource(node, found)
+        counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, offered)
+        if not whole and not counts:
+            return DiscoveredNode(name, (), (_why_none_offered(node, found),), offers_none=True)
         # Unless strategy is `mixed`, slices have no resource name of their own: we could not observe a repartition.
-        resource_name = "" if found.strategy == "mixed" else GPU_RESOURCE
+        resource_name = "" if found.strategy == "mixed" and offered == GPU_RESOURCE else offered
         gpus = [_whole_gpu(name, index, model, resource_name) for index in range(whole)]
-        return _node_with_slices(name, model, gpus, counts, most=max(found.count - whole, 0))
+        most = _most_partitioned(model, counts) if found.count is None else max(found.count - whole, 0)
+        return _node_with_slices(name, model, gpus, counts, most=most)
 
     def _single(self, name: str, model: GpuModelSpec, found: gfd.GpuLabels, slices: int) -> DiscoveredNode:
-        profile = next((each for each in model.profiles if each.name == found.slice_profile), None)
+        profile = model.mig_profile(found.slice_profile)
         if profile is None:
-            why = f"{model.name} has no profile {found.slice_profile}; run manage.py read_gpus on the node to add it"
+            why = NO_PROFILE.format(model=model.label, profiles=found.slice_profile)
             return DiscoveredNode(name, (), (why,))
         gpus = -(-slices // profile.max_instances)
         read = _node_with_slices(name, model, [], {profile.name: slices}, most=gpus)
@@ -122,6 +152,33 @@ def _requested_resource(isolation: Isolation, place: SliceSpec) -> str:
     if isolation is Isolation.HARDWARE:
         return gfd.mig_resource_name(place.profile)
     return GPU_RESOURCE if isolation is Isolation.DEVICE else SHARED_GPU_RESOURCE
+
+
+def _why_none_offered(node: ClusterNode, found: gfd.GpuLabels) -> str:
+    labels, why = node.metadata.labels, PLUGIN_SILENT
+    if labels.get(f"{gfd.PREFIX}mig.config.state") == "failed":
+        why = MIG_CHANGE_FAILED.format(config=labels.get(f"{gfd.PREFIX}mig.config", "another one"))
+    elif any(name.startswith("hami.io/") for name in node.metadata.annotations):
+        why = HAMI_MANAGES
+    return NONE_OFFERED.format(product=found.product, why=why)
+
+
+def _whole_gpu_resource(node: ClusterNode, found: gfd.GpuLabels) -> str:
+    """Return the resource name of whole GPUs, which may be their product's."""
+    if _allocatable_amount(node, GPU_RESOURCE):
+        return GPU_RESOURCE
+    named = [
+        name
+        for name in sorted(node.status.allocatable)
+        if name.startswith(gfd.PREFIX)
+        and comparison_key(name.removeprefix(gfd.PREFIX)) == comparison_key(found.product)
+    ]
+    return named[0] if named else GPU_RESOURCE
+
+
+def _most_partitioned(model: GpuModelSpec, counts: dict[str, int]) -> int:
+    """Return how many partitioned GPUs these slices can lie on at most."""
+    return sum(counts.values()) if model.has_mig_placements else 0
 
 
 def _sharing_doubt(node: ClusterNode, found: gfd.GpuLabels) -> str:
@@ -145,11 +202,11 @@ def _sharing_doubt(node: ClusterNode, found: gfd.GpuLabels) -> str:
         if given[profile] > found.slices.get(profile, given[profile])
     ]
     whole, replicas = _allocatable_amount(node, GPU_RESOURCE), _allocatable_amount(node, SHARED_GPU_RESOURCE)
-    if found.shared:
+    if found.shared and found.count is not None:
         most, got = found.count * found.replicas, max(whole, replicas)
         more += [f"replicas than {most}"] if got > most else []
-    else:
-        more += [f"GPUs than {found.count}"] if whole > found.count else []
+    elif not found.shared:
+        more += [f"GPUs than {found.count}"] if found.count is not None and whole > found.count else []
         more += ["replicas than 0"] if replicas else []
     return MORE_THAN_LABELLED.format(more=", ".join(more)) if more else ""
 
@@ -187,20 +244,28 @@ def _node_with_slices(
     name: str, model: GpuModelSpec, gpus: list[DiscoveredGpu], counts: dict[str, int], *, most: int
 ) -> DiscoveredNode:
     """Add the fewest partitioned GPUs that can hold the slices to the whole ones."""
-    unknown = sorted(set(counts) - {profile.name for profile in model.profiles})
-    if unknown:
-        why = f"{model.name} has no profile {', '.join(unknown)}; run manage.py read_gpus on the node to add it"
+    profiles = {offered: model.mig_profile(offered) for offered in counts}
+    known = {offered: profile.name for offered, profile in profiles.items() if profile}
+    if unknown := sorted(set(counts) - set(known)):
+        why = NO_PROFILE.format(model=model.label, profiles=", ".join(unknown))
         return DiscoveredNode(name, tuple(gpus), (why,))
     if not counts:
         return DiscoveredNode(name, tuple(gpus))
-    for cuts in _possible_layouts(model, counts, most):
+    resource_names = {ours: gfd.mig_resource_name(offered) for offered, ours in known.items() if offered != ours}
+    for cuts in _possible_layouts(model, {ours: counts[offered] for offered, ours in known.items()}, most):
         cut = [
-            DiscoveredGpu(index, _pseudo_uuid(name, index), model.name, Isolation.HARDWARE, each)
+            DiscoveredGpu(
+                index,
+                _pseudo_uuid(name, index),
+                model.name,
+                Isolation.HARDWARE,
+                tuple(replace(slice_, resource_name=resource_names.get(slice_.profile, "")) for slice_ in each),
+            )
             for index, each in enumerate(cuts, start=len(gpus))
         ]
         return DiscoveredNode(name, (*gpus, *cut))
     had = ", ".join(f"{count} of {profile}" for profile, count in counts.items())
-    why = f"{most} partitioned GPUs of {model.name} cannot hold {had}: slices are missing or labels are outdated"
+    why = f"{most} partitioned GPUs of {model.label} cannot hold {had}: slices are missing or labels are outdated"
     return DiscoveredNode(name, tuple(gpus), (why,))
 
 

@@ -1,9 +1,16 @@
 """Discovered inventory of a cluster: nodes, their GPUs, and their slices."""
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
+from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.published_profiles import PublishedProfiles
 from broker.domain.lifecycle.states import Isolation
+from broker.provisioners.kubernetes.client.objects import ClusterNode
+
+OTHER_VENDORS = {"amd.com/": "AMD", "gpu.intel.com/": "Intel", "habana.ai/": "Intel Gaudi"}
+UNSUPPORTED = "it has {vendor} GPUs ({offered}), which are seen and not supported yet; only NVIDIA GPUs are sold"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -13,6 +20,7 @@ class DiscoveredSlice:
     start: int
     size: int
     profile: str
+    resource_name: str = ""  # where its node does not use the profile's usual one
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,19 @@ class DiscoveredGpu:
     numa: str = ""  # GPUs of a node with the same value share a processor; empty: unknown
     published: PublishedProfiles | None = None  # for dynamically partitioned GPUs that offer less than their model
     resource_name: str = ""  # resource name for all its slices; empty: each profile's usual name
+    fault: str = ""  # what its node says is wrong with it, such as xid=79
+    devices: tuple[str, ...] = ()  # names of its DRA devices
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignNodeUsage:
+    """What pods and claims outside the broker hold on one node."""
+
+    amounts: Mapping[str, Fraction] = field(default_factory=dict)  # by resource name
+    devices: Mapping[str, str] = field(default_factory=dict)  # DRA device name or GPU UUID -> its holder
+
+
+NO_FOREIGN_USAGE = ForeignNodeUsage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +62,11 @@ class DiscoveredNode:
     name: str
     gpus: tuple[DiscoveredGpu, ...] = ()
     problems: tuple[str, ...] = field(default=())
+    new_models: tuple[GpuModelSpec, ...] = ()  # made for GPUs that no list of models names
+    incomplete: bool = False  # only part of it was reported so far: nothing is changed by it
+    refusal: str = ""  # why it takes no new pods
+    foreign: ForeignNodeUsage = NO_FOREIGN_USAGE
+    offers_none: bool = False  # it has GPUs and offers none of them at present
 
 
 def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:
@@ -48,3 +74,20 @@ def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:
     if not fabric:
         return node
     return replace(node, gpus=tuple(replace(gpu, fabric=fabric) for gpu in node.gpus))
+
+
+def unsupported_nodes(nodes: Iterable[ClusterNode], described: Collection[str]) -> list[DiscoveredNode]:
+    """Return the nodes with GPUs of other vendors, each with that as its problem."""
+    return [
+        DiscoveredNode(node.metadata.name, (), (why,))
+        for node in nodes
+        if node.metadata.name not in described and (why := _unsupported_gpus(node))
+    ]
+
+
+def _unsupported_gpus(node: ClusterNode) -> str:
+    for prefix, vendor in OTHER_VENDORS.items():
+        amounts = sorted(f"{name}: {n}" for name, n in node.status.allocatable.items() if name.startswith(prefix))
+        if amounts:
+            return UNSUPPORTED.format(vendor=vendor, offered=", ".join(amounts))
+    return ""

@@ -6,11 +6,10 @@ They are requested by ResourceClaims that name GPU and placement, or as extended
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.geometry.gpu_matching import match_gpu_model
+from broker.domain.geometry.gpu_matching import UnidentifiedGpu, identify_gpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.published_profiles import missing_from_model
 from broker.domain.lifecycle.states import Isolation
@@ -22,17 +21,34 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
     DiscoveredSlice,
+    unsupported_nodes,
     with_nvlink_domain,
+)
+from broker.provisioners.kubernetes.drivers.dra_devices import (
+    DRA_DRIVER_NAME,
+    PublishedPool,
+    attribute_text,
+    describe_device,
+    is_static,
+    memory_slices,
+    newest_pools,
+    refusing_taint,
+    slices_by_gpu,
+    states_memory_slices,
+    whole_gpus,
 )
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
-DRA_DRIVER_NAME = "gpu.nvidia.com"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"  # GPUs with the same root are attached to one processor
 GPU_DEVICE_CLASS = "gpu.nvidia.com"  # NVIDIA's own class, which also serves nvidia.com/gpu
-MEMORY_SLICE = re.compile(rf"(?:{re.escape(DRA_DRIVER_NAME)}/)?memorySlice(\d{{1,3}})", re.ASCII)
-NO_UNIT = -1
+INCOMPLETE_POOL = "its DRA driver has not published all ResourceSlices of its pool yet; its GPUs stay as they were"
+PASSED_THROUGH = "{names} are passed through to virtual machines (vfio), so pods cannot use them"
 # Characters that are safe inside quotes of a CEL expression.
 SAFE_TEXT = re.compile(r"[A-Za-z0-9./+_-]{1,80}", re.ASCII)
+
+
+class NotSellable(ValueError):
+    """A published GPU cannot be sold as it is; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +93,71 @@ class DraDriver:
     def inventory(
         self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
     ) -> list[DiscoveredNode]:
-        published: dict[str, list[Device]] = defaultdict(list)
-        for each in slices:
-            if each.spec.driver == DRA_DRIVER_NAME:
-                published[each.spec.node_name] += each.spec.devices
         labels = {node.metadata.name: node.metadata.labels for node in nodes}
-        return [
-            with_nvlink_domain(self._node(name, published[name], classes), gfd.nvlink_domain(labels[name]))
-            for name in sorted(labels)
-            if name in published
+        described = [
+            with_nvlink_domain(self._node(pool, classes), gfd.nvlink_domain(labels[pool.node]))
+            for pool in newest_pools(slices)
+            if pool.node in labels
         ]
+        return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
-    def _node(self, name: str, devices: list[Device], classes: Collection[str] | None) -> DiscoveredNode:
-        gpus, problems, slices = [], [], _slices_by_gpu(devices)
-        for index, device in enumerate(_whole_gpus(devices)):
-            product = attribute_text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
-            model = match_gpu_model(product, _mebibytes(device), self.models)
-            if model is None:
-                problems.append(
-                    f"GPU {device.name} is a {product}, an unknown model; run manage.py read_gpus on the node to add it"
-                )
+    def _node(self, pool: PublishedPool, classes: Collection[str] | None) -> DiscoveredNode:
+        if not pool.complete:
+            return DiscoveredNode(pool.node, (), (INCOMPLETE_POOL,), incomplete=True)
+        gpus, problems, new = [], [], dict[str, GpuModelSpec]()
+        slices, whole = slices_by_gpu(pool.devices), whole_gpus(pool.devices)
+        announced = {attribute_text(device, "uuid") for device in whole}
+        # Where MIG is static, the driver may leave out the GPU and announce its slices alone.
+        parents = [(uuid, its[0]) for uuid, its in sorted(slices.items()) if uuid not in announced]
+        for index, (uuid, device) in enumerate(
+            [*((attribute_text(device, "uuid"), device) for device in whole), *parents]
+        ):
+            try:
+                model = identify_gpu(describe_device(device), self.models)
+                gpus.append(self._gpu(index, uuid, device, model, slices.get(uuid, []), classes))
+            except (UnidentifiedGpu, NotSellable) as why:
+                problems.append(f"GPU {device.name}: {why}")
                 continue
-            uuid = attribute_text(device, "uuid")
-            cuttable = uuid in slices
-            if not cuttable and classes is not None and GPU_DEVICE_CLASS not in classes:
-                problems.append(f"GPU {device.name} cannot be requested: DeviceClass {GPU_DEVICE_CLASS} does not exist")
-                continue
-            cuts = () if cuttable else (DiscoveredSlice(0, model.grid, model.whole.name),)
-            isolation = Isolation.HARDWARE if cuttable else Isolation.DEVICE
-            missing = missing_from_model(model, self._starts(model, slices[uuid], classes)) if cuttable else None
-            # If the scheduler picks the GPU, its processor is unknown in advance.
-            below = "" if self.extended else attribute_text(device, PCIE_ROOT)
-            gpus.append(DiscoveredGpu(index, uuid, model.name, isolation, cuts, numa=below, published=missing))
-        return DiscoveredNode(name, tuple(gpus), tuple(problems))
+            if model not in self.models:
+                new[model.name] = model
+        if passed := [device.name for device in pool.devices if attribute_text(device, "type") == "vfio"]:
+            problems.append(PASSED_THROUGH.format(names=", ".join(sorted(passed))))
+        return DiscoveredNode(pool.node, tuple(gpus), tuple(problems), tuple(new.values()))
+
+    def _gpu(
+        self,
+        index: int,
+        uuid: str,
+        device: Device,
+        model: GpuModelSpec,
+        slices: list[Device],
+        classes: Collection[str] | None,
+    ) -> DiscoveredGpu:
+        """Return a GPU as whole, with existing slices, or partitioned for each lease; raise NotSellable."""
+        if device.allow_multiple_allocations:
+            raise NotSellable("it allows several allocations at once, so it is shared; disable consumable shares there")
+        static = [each for each in slices if is_static(each)]
+        fault = next(filter(None, (refusing_taint(each) for each in (device, *static))), "")
+        if not slices and classes is not None and GPU_DEVICE_CLASS not in classes:
+            raise NotSellable(f"DeviceClass {GPU_DEVICE_CLASS} does not exist, so it cannot be requested")
+        # If the scheduler picks the GPU, its processor is unknown in advance.
+        below = "" if self.extended else attribute_text(device, PCIE_ROOT)
+        gpu = DiscoveredGpu(
+            index,
+            uuid,
+            model.name,
+            Isolation.HARDWARE,
+            (),
+            not fault,
+            numa=below,
+            fault=fault,
+            devices=tuple(sorted({each.name for each in (device, *slices)})),
+        )
+        if static:
+            return replace(gpu, cuts=_existing_slices(model, static))
+        if slices:
+            return replace(gpu, published=missing_from_model(model, self._starts(model, slices, classes)))
+        return replace(gpu, isolation=Isolation.DEVICE, cuts=(DiscoveredSlice(0, model.grid, model.whole.name),))
 
     def _starts(
         self, model: GpuModelSpec, slices: list[Device], classes: Collection[str] | None
@@ -119,11 +167,10 @@ class DraDriver:
         The GPU as a whole is one of the profiles.
         """
         found: dict[str, set[int]] = defaultdict(set)
-        by_name = {profile.name: profile for profile in model.profiles_with(Isolation.HARDWARE)}
         for device in slices:
-            profile = by_name.get(attribute_text(device, "profile"))
+            profile = model.mig_profile(attribute_text(device, "profile"))
             if profile and (classes is None or device_class_of(profile.name) in classes):
-                units = _memory_slices(device)
+                units = memory_slices(device)
                 found[profile.name] |= {
                     place.start
                     for place in profile.placements
@@ -133,6 +180,19 @@ class DraDriver:
         if classes is None or GPU_DEVICE_CLASS in classes:
             found[model.whole.name] = {0}
         return found
+
+
+def _existing_slices(model: GpuModelSpec, static: list[Device]) -> tuple[DiscoveredSlice, ...]:
+    """Return the existing slices of a GPU; raise NotSellable if one is unknown."""
+    found = []
+    for device in static:
+        name = attribute_text(device, "profile")
+        profile, units = model.mig_profile(name), memory_slices(device)
+        starts = {place.start for place in profile.placements} if profile else set()
+        if profile is None or not units or min(units) not in starts:
+            raise NotSellable(f"{model.label} has no known MIG profile {name} at memory slice {min(units, default=0)}")
+        found.append(DiscoveredSlice(min(units), profile.memory, profile.name))
+    return tuple(sorted(found))
 
 
 def unpublished_profiles(slices: Sequence[ResourceSlice], models: Sequence[GpuModelSpec]) -> dict[str, list[str]]:
@@ -145,10 +205,12 @@ def unpublished_profiles(slices: Sequence[ResourceSlice], models: Sequence[GpuMo
     for device in (device for each in slices if each.spec.driver == DRA_DRIVER_NAME for device in each.spec.devices):
         published[attribute_text(device, "parentUUID")].add(attribute_text(device, "profile"))
     for each in slices:
-        for device in _whole_gpus(each.spec.devices) if each.spec.driver == DRA_DRIVER_NAME else ():
-            product = attribute_text(device, "productName").removeprefix("NVIDIA ").replace(" ", "-")
-            model = match_gpu_model(product, _mebibytes(device), models)
-            if model and (cuts := published.get(attribute_text(device, "uuid"))):
+        for device in whole_gpus(each.spec.devices) if each.spec.driver == DRA_DRIVER_NAME else ():
+            try:
+                model = identify_gpu(describe_device(device), models)
+            except UnidentifiedGpu:
+                continue
+            if cuts := published.get(attribute_text(device, "uuid")):
                 sold = {profile.name for profile in model.profiles_with(Isolation.HARDWARE)}
                 lacking[each.spec.node_name] |= sold - cuts
     return {node: sorted(profiles) for node, profiles in sorted(lacking.items()) if profiles}
@@ -177,9 +239,11 @@ def _is_device_at(device: Device, place: SliceSpec, isolation: Isolation) -> boo
     """Return whether a device matches a placement, as the claim's CEL expression would."""
     if isolation is Isolation.DEVICE:
         return attribute_text(device, "uuid") == place.gpu_uuid
-    holds = {name.removeprefix(f"{DRA_DRIVER_NAME}/") for name in device.capacity}
-    units = {f"memorySlice{unit}" for unit in (place.start, place.start + place.size - 1)}
-    return attribute_text(device, "parentUUID") == place.gpu_uuid and units <= holds
+    if attribute_text(device, "parentUUID") != place.gpu_uuid:
+        return False
+    if not states_memory_slices(device):  # the scheduler takes any free placement of the profile
+        return attribute_text(device, "profile") == place.profile
+    return {place.start, place.start + place.size - 1} <= memory_slices(device)
 
 
 def device_class_of(profile: str) -> str:
@@ -191,15 +255,20 @@ def device_class_of(profile: str) -> str:
 
 
 def device_expression(isolation: Isolation, place: SliceSpec) -> str:
-    """Return the CEL expression that only the device at this placement satisfies."""
+    """Return the CEL expression of the device at this placement.
+
+    Where devices do not state their memory slices, every placement on the GPU satisfies it.
+    """
     _check_isolation(isolation)
     _check_safe_text(place.gpu_uuid)
     device, holds = f"device.attributes['{DRA_DRIVER_NAME}']", f"device.capacity['{DRA_DRIVER_NAME}']"
     if isolation is Isolation.DEVICE:
         return f"{device}.uuid == '{place.gpu_uuid}'"
     units = sorted({place.start, place.start + place.size - 1})
-    at = "".join(f" && 'memorySlice{unit}' in {holds}" for unit in units)
-    return f"{device}.parentUUID == '{place.gpu_uuid}'{at}"
+    at = " && ".join(f"'memorySlice{unit}' in {holds}" for unit in units)
+    # A dynamic MIG device states its memory slices as counters, which selectors cannot see.
+    placed = f"(!{holds}.exists(name, name.startsWith('memorySlice')) || ({at}))"
+    return f"{device}.parentUUID == '{place.gpu_uuid}' && {placed}"
 
 
 def _resource_claim(lease: LeaseSpec, rank: int) -> Manifest:
@@ -251,42 +320,3 @@ def _check_safe_text(text: str) -> str:
     if not SAFE_TEXT.fullmatch(text):
         raise UnsupportedSpec(f"{text!r} is not a valid GPU or profile: it would break out of the expression")
     return text
-
-
-def _whole_gpus(devices: list[Device]) -> list[Device]:
-    whole = (device for device in devices if attribute_text(device, "type") == "gpu")
-    return sorted(whole, key=lambda device: device.name)
-
-
-def _slices_by_gpu(devices: list[Device]) -> dict[str, list[Device]]:
-    """Return the possible slices of each GPU, by its UUID."""
-    found: dict[str, list[Device]] = defaultdict(list)
-    for device in devices:
-        if of := attribute_text(device, "parentUUID"):
-            found[of].append(device)
-    return found
-
-
-def _memory_slices(device: Device) -> set[int]:
-    """Return the memory slices that a device says it occupies."""
-    return {_memory_slice_number(name) for name in device.capacity} - {NO_UNIT}
-
-
-@lru_cache(maxsize=1024)
-def _memory_slice_number(name: str) -> int:
-    found = MEMORY_SLICE.fullmatch(name)
-    return int(found[1]) if found else NO_UNIT
-
-
-def attribute_text(device: Device, name: str) -> str:
-    found = device.attributes.get(name) or device.attributes.get(f"{DRA_DRIVER_NAME}/{name}")
-    return (found.string or "") if found else ""
-
-
-def _mebibytes(device: Device) -> int:
-    amount = device.capacity.get("memory") or device.capacity.get(f"{DRA_DRIVER_NAME}/memory")
-    found = re.fullmatch(r"(\d+)(Mi|Gi|)", amount.value if amount else "")
-    if found is None:
-        return 0
-    per_mebibyte = {"Mi": (1, 1), "Gi": (1024, 1), "": (1, 2**20)}[found[2]]
-    return int(found[1]) * per_mebibyte[0] // per_mebibyte[1]

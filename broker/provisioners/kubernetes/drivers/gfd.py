@@ -1,4 +1,4 @@
-"""Labels of GPU Feature Discovery on a node.
+"""Node labels that describe GPUs: of GPU Feature Discovery, or of a cloud.
 
 Product names change with mode and version, so they are parsed and never compared as they are.
 """
@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from broker.domain.geometry.gpu_matching import match_gpu_model
+from broker.domain.geometry.gpu_matching import GpuDescription, identify_gpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.product_names import mig_profile_name, parse_product_name
 from broker.domain.lifecycle.states import Isolation
+from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
+from broker.provisioners.kubernetes.drivers.cloud_labels import describe_cloud_gpu
 
 PREFIX = "nvidia.com/"
-MIG_SUFFIX = re.compile(r"-MIG-(\d+g\.\d+gb(?:[.+-][a-z.]+)?)$", re.ASCII)
-SHARED_SUFFIX = re.compile(r"-(SHARED|REPLICA)$")
+GPU_RESOURCE = f"{PREFIX}gpu"
 SHARED_AS = {"time-slicing": Isolation.NONE, "mps": Isolation.SOFT}
 SLICE_LABEL = re.compile(
     r"nvidia\.com/(mig-\d+g\.\d+gb[a-z.+-]*?)\.(?:count|replicas|sharing-strategy|product)", re.ASCII
@@ -24,10 +26,12 @@ SLICE_LABEL = re.compile(
 class GpuLabels:
     """What a node's labels say about its GPUs, which are all one product."""
 
-    product: str  # without vendor, slice and sharing suffixes
+    product: str  # without vendor, slice and sharing suffixes; empty: not labelled
     slice_profile: str  # set where all GPUs are cut into this one profile and a slice is labelled as a GPU
-    count: int
-    memory_mib: int  # of what is labelled as a GPU
+    mig_invalid: bool  # its MIG layout breaks the strategy `single`
+    count: int | None  # None: not labelled
+    memory_mib: int  # of what is labelled as a GPU; 0: not labelled
+    compute_capability: str  # 9.0; empty: not labelled
     replicas: int
     strategy: str  # MIG strategy: none, single or mixed
     shared: bool  # what is labelled as a GPU is a replica
@@ -36,33 +40,50 @@ class GpuLabels:
     slices: Mapping[str, int]  # number of slices of each MIG profile
 
 
-def read_gpu_labels(labels: Mapping[str, str]) -> GpuLabels | None:
-    """Read a node's labels; None for a node without GPUs."""
-    product = labels.get(f"{PREFIX}gpu.product", "")
-    if not product:
+def read_gpu_labels(labels: Mapping[str, str], allocatable: Mapping[str, str] | None = None) -> GpuLabels | None:
+    """Read a node's labels; None for a node without NVIDIA GPUs.
+
+    A node that offers GPUs has some, whatever its labels.
+    """
+    seen = GpuDescription(
+        labels.get(f"{PREFIX}gpu.product", ""), parse_memory_mib(labels.get(f"{PREFIX}gpu.memory", ""))
+    )
+    if not seen.product:
+        seen = describe_cloud_gpu(labels) or seen
+    if not seen.product and not _offers_gpus(allocatable or {}) and f"{PREFIX}gpu.present" not in labels:
         return None
-    shared = _is_shared(labels, "gpu")
-    product = SHARED_SUFFIX.sub("", product)
-    found = MIG_SUFFIX.search(product)
-    replicas = max(_label_number(labels, "gpu.replicas"), 1)
+    product = parse_product_name(seen.product)
+    shared = product.replica or _is_shared(labels, "gpu")
+    replicas = max(_label_number(labels, "gpu.replicas") or 0, 1)
     strategy = labels.get(f"{PREFIX}gpu.sharing-strategy", "none")
     cut = [name for label in labels if (name := _mig_resource_of(label))]
     return GpuLabels(
-        product=MIG_SUFFIX.sub("", product).removeprefix("NVIDIA-").removeprefix("Tesla-"),
-        slice_profile=found[1].replace(".me", "+me") if found else "",
+        product=product.name,
+        slice_profile=product.mig_profile,
+        mig_invalid=product.mig_invalid,
         count=_label_number(labels, "gpu.count"),
-        memory_mib=_label_number(labels, "gpu.memory"),
+        memory_mib=seen.memory_mib,
+        compute_capability=_compute_capability(labels),
         replicas=replicas,
         strategy=labels.get(f"{PREFIX}mig.strategy", "none"),
         shared=shared,
         sharing=SHARED_AS.get(strategy) if replicas > 1 else None,
         shared_slices=tuple(sorted(_profile_name(name) for name in set(cut) if _is_shared(labels, name))),
         slices={
-            _profile_name(name): _label_number(labels, f"{name}.count")
+            _profile_name(name): _label_number(labels, f"{name}.count") or 0
             for name in cut
             if f"{PREFIX}{name}.count" in labels
         },
     )
+
+
+def _offers_gpus(allocatable: Mapping[str, str]) -> bool:
+    return any(name == GPU_RESOURCE or name.startswith(f"{PREFIX}mig-") for name in allocatable)
+
+
+def _compute_capability(labels: Mapping[str, str]) -> str:
+    major, minor = (_label_number(labels, f"gpu.compute.{part}") for part in ("major", "minor"))
+    return "" if major is None or minor is None else f"{major}.{minor}"
 
 
 def _is_shared(labels: Mapping[str, str], what: str) -> bool:
@@ -71,8 +92,8 @@ def _is_shared(labels: Mapping[str, str], what: str) -> bool:
     One is enough, for labels may be of different ages.
     """
     strategy = labels.get(f"{PREFIX}{what}.sharing-strategy", "none")
-    named = SHARED_SUFFIX.search(labels.get(f"{PREFIX}{what}.product", ""))
-    return _label_number(labels, f"{what}.replicas") > 1 or strategy not in ("none", "") or named is not None
+    named = parse_product_name(labels.get(f"{PREFIX}{what}.product", "")).replica
+    return (_label_number(labels, f"{what}.replicas") or 0) > 1 or strategy not in ("none", "") or named
 
 
 def _mig_resource_of(label: str) -> str:
@@ -82,7 +103,7 @@ def _mig_resource_of(label: str) -> str:
 
 
 def _profile_name(resource: str) -> str:
-    return re.sub(r"(?<=gb)\.", "+", resource.removeprefix("mig-"))
+    return mig_profile_name(resource.removeprefix("mig-"))
 
 
 def nvlink_domain(labels: Mapping[str, str]) -> str:
@@ -112,11 +133,14 @@ def mig_resource_name(profile: str) -> str:
     return f"{PREFIX}mig-{profile.replace('+', '.')}"
 
 
-def model_of_labels(found: GpuLabels, models: Iterable[GpuModelSpec]) -> GpuModelSpec | None:
-    """Return our model of a product by family and memory; None if unknown."""
-    return match_gpu_model(found.product, found.memory_mib if not found.slice_profile else 0, models)
+def model_of_labels(found: GpuLabels, models: Iterable[GpuModelSpec]) -> GpuModelSpec:
+    """Return the model of a node's GPUs; raise UnidentifiedGpu if labels do not suffice."""
+    memory_mib = 0 if found.slice_profile else found.memory_mib
+    return identify_gpu(
+        GpuDescription(found.product, memory_mib, found.compute_capability, found.slice_profile), models
+    )
 
 
-def _label_number(labels: Mapping[str, str], name: str) -> int:
-    text = labels.get(f"{PREFIX}{name}", "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _label_number(labels: Mapping[str, str], name: str) -> int | None:
+    text = labels.get(f"{PREFIX}{name}", "")
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -9,8 +9,14 @@ from typing import ClassVar
 
 import msgspec
 
-from broker.domain.geometry.gpu_matching import match_gpu_model
+from broker.domain.geometry.gpu_matching import (
+    GpuDescription,
+    UnidentifiedGpu,
+    identify_gpu,
+    memory_of_product_gb,
+)
 from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.product_names import comparison_key
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
@@ -18,6 +24,7 @@ from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, Unsuppo
 from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
+    unsupported_nodes,
     with_nvlink_domain,
 )
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
@@ -26,6 +33,8 @@ SCHEDULER = "hami-scheduler"
 REGISTER_ANNOTATION = "hami.io/node-nvidia-register"
 MEBIBYTES = 1024
 WHOLE_PERCENT = 100
+TEXT_FIELDS = 7
+NOTHING_REGISTERED = "HAMi registered no GPU here; check its device plugin on this node"
 
 
 class HamiGpu(msgspec.Struct, frozen=True):
@@ -73,33 +82,65 @@ class HamiDriver:
     def inventory(
         self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
     ) -> list[DiscoveredNode]:
-        return [self._node(node) for node in nodes if gfd.read_gpu_labels(node.metadata.labels)]
+        described = [self._node(node) for node in nodes if _is_gpu_node(node)]
+        return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
     def _node(self, node: ClusterNode) -> DiscoveredNode:
-        found = registered_gpus(node)
+        found, new = registered_gpus(node), dict[str, GpuModelSpec]()
         gpus, problems = [], []
         for index, gpu in enumerate(found):
-            product = gpu.type.removeprefix("NVIDIA-").removeprefix("NVIDIA ").replace(" ", "-")
-            model = match_gpu_model(product, gpu.devmem, self.models)
-            if model is None:
-                problems.append(
-                    f"GPU {gpu.id} is a {product}, an unknown model; run manage.py read_gpus on the node to add it"
-                )
+            try:
+                model = identify_gpu(self._describe(node, gpu), self.models)
+            except UnidentifiedGpu as unidentified:
+                problems.append(f"GPU {gpu.id}: {unidentified}")
                 continue
+            if model not in self.models:
+                new[model.name] = model
             below = "" if gpu.numa is None else str(gpu.numa)
             gpus.append(DiscoveredGpu(index, gpu.id, model.name, Isolation.SOFT, (), gpu.health, numa=below))
         if not found:
-            problems.append("HAMi registered no GPU here; check its device plugin on this node")
-        read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems))
+            problems.append(NOTHING_REGISTERED)
+        read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems), tuple(new.values()))
         return with_nvlink_domain(read, gfd.nvlink_domain(node.metadata.labels))
+
+    def _describe(self, node: ClusterNode, gpu: HamiGpu) -> GpuDescription:
+        """Describe a GPU by its real memory, which memory scaling multiplies in HAMi."""
+        labelled = gfd.read_gpu_labels(node.metadata.labels)
+        in_labels = (
+            labelled.memory_mib if labelled and comparison_key(labelled.product) == comparison_key(gpu.type) else 0
+        )
+        named = memory_of_product_gb(gpu.type, self.models) * MEBIBYTES
+        return GpuDescription(gpu.type, in_labels or named)
+
+
+def _is_gpu_node(node: ClusterNode) -> bool:
+    return REGISTER_ANNOTATION in node.metadata.annotations or gfd.read_gpu_labels(node.metadata.labels) is not None
 
 
 def registered_gpus(node: ClusterNode) -> list[HamiGpu]:
-    """Read the GPUs recorded on a node; none if the annotation is missing or malformed."""
-    try:
-        return msgspec.json.decode(node.metadata.annotations.get(REGISTER_ANNOTATION, "[]"), type=list[HamiGpu])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    """Read the GPUs recorded on a node; none without a valid annotation.
+
+    Versions before 2.5 write `id,count,memory,cores,type,numa,health` for each GPU, each followed by a colon.
+    """
+    text = node.metadata.annotations.get(REGISTER_ANNOTATION, "")
+    if text.lstrip().startswith("["):
+        try:
+            return msgspec.json.decode(text, type=list[HamiGpu])
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            return []
+    entries = [entry.split(",") for entry in text.split(":") if entry]
+    if any(len(entry) < TEXT_FIELDS or not entry[2].isdigit() for entry in entries):
         return []
+    return [
+        HamiGpu(
+            id=entry[0],
+            type=entry[4],
+            devmem=int(entry[2]),
+            health=entry[6] == "true",
+            numa=int(entry[5]) if entry[5].isdigit() else None,
+        )
+        for entry in entries
+    ]
 
 
 def _share_limits(isolation: Isolation, place: SliceSpec) -> dict[str, int]:

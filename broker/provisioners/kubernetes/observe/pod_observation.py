@@ -15,7 +15,15 @@ from broker.provisioners.kubernetes.client.objects import (
     ContainerTerminated,
     ObservedPod,
 )
+from broker.provisioners.kubernetes.observe.pod_faults import (
+    CONTAINER_RULES,
+    FaultRule,
+    PodFault,
+    fault_of_pod,
+    match_rule,
+)
 
+GPU_START_TIMEOUT = timedelta(seconds=60)  # a device plugin or driver that restarts needs less
 IMAGE_PULL_TIMEOUT = timedelta(seconds=120)  # for an image that cannot be pulled: a registry may fail for a while
 UNSCHEDULABLE_AFTER = timedelta(seconds=45)  # after this our database and the node disagree
 PERMANENT_IMAGE_ERRORS = ("InvalidImageName", "ErrImageNeverPull")  # a retry will not help
@@ -29,21 +37,6 @@ IMAGE_PULL_ERRORS = (
 CONTAINER_CREATE_ERRORS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 CONTAINER_START_ERRORS = ("StartError", "ContainerCannotRun")
 CONTAINER_STARTING = ("", "ContainerCreating", "PodInitializing")
-# Why kubelets and controllers end a pod, in words for the tenant.
-DISRUPTION_TEXTS = {
-    "Evicted": "its node ran short of resources and evicted it",
-    "Preempting": "it was preempted by another pod",
-    "PreemptionByScheduler": "it was preempted by another pod",
-    "DeletionByTaintManager": "its node was drained",
-    "EvictionByEvictionAPI": "it was evicted through the Kubernetes API",
-    "TerminationByKubelet": "its node ended it",
-    "DeletionByPodGC": "its node is gone",
-    "NodeLost": "its node is gone",
-    "NodeAffinity": "its node rejected it after a restart",
-    "Terminated": "its node shut down",
-    "Shutdown": "its node shut down",
-    "UnexpectedAdmissionError": "its node could not allocate the slice",
-}
 FINAL_PHASES = ("Succeeded", "Failed")
 NO_START = "the container cannot be started"
 COMMAND_DONE = "its command finished"
@@ -221,19 +214,39 @@ def _observe_pod(pod: ObservedPod, now: datetime) -> Observation:
         return Observation(ObservedState.PENDING, "being created", again_in_s=AGAIN_SOON_S)
     if has_ended(pod):
         return _observe_ended(pod)
-    if taken := _disruption_text(pod):
-        return Observation(ObservedState.LOST, taken, last_seen=_last_known_running(pod))
+    disrupted = pod.condition("DisruptionTarget")
+    if disrupted is not None and disrupted.holds and (fault := fault_of_pod(pod)):
+        return _observe_fault(pod, fault)
+    if pod.status.reason == "NodeLost" and (fault := fault_of_pod(pod)):  # its kubelet may still run it
+        return replace(_observe_fault(pod, fault), last_seen=_idle_since(pod))
     if pod.metadata.deletion_timestamp is not None:
         return Observation(ObservedState.PENDING, "shutting down", again_in_s=AGAIN_SOON_S)
+    if device := _unhealthy_device(pod):
+        text = _join_detail("its GPU is reported as unhealthy", device)
+        return Observation(ObservedState.LOST, text, last_seen=now)
     ready = pod.condition("Ready")
     if pod.status.phase == "Running" and ready is not None and ready.holds:
         return Observation(ObservedState.READY, "readiness verified")
     if not pod.spec.node_name:
         return _observe_unscheduled(pod, now)
     observation = _observe_starting(pod, now)
-    if not _has_started(pod):
+    if observation.seen is ObservedState.LOST or not _has_started(pod):
         return observation
     return replace(observation, last_seen=now, running=observation.seen is ObservedState.PENDING)
+
+
+def _unhealthy_device(pod: ObservedPod) -> str:
+    """Return a device of a pod that its kubelet reports as unhealthy; empty if there is none."""
+    return next(
+        (
+            f"{resource.name} {device.resource_id}".strip()
+            for status in pod.status.container_statuses
+            for resource in status.allocated_resources_status
+            for device in resource.resources
+            if device.health == "Unhealthy"
+        ),
+        "",
+    )
 
 
 def _observe_starting(pod: ObservedPod, now: datetime) -> Observation:
@@ -262,11 +275,8 @@ def _has_started(pod: ObservedPod) -> bool:
 
 def _observe_ended(pod: ObservedPod) -> Observation:
     """Return the observation of an ended pod: ended by its node, or finished."""
-    if pod.status.reason in DISRUPTION_TEXTS or _disruption_text(pod) or pod.status.reason.startswith("OutOf"):
-        why = DISRUPTION_TEXTS.get(pod.status.reason) or _disruption_text(pod) or "its node had no capacity for it"
-        return Observation(
-            ObservedState.LOST, _join_detail(why, pod.status.message), last_seen=_last_known_running(pod)
-        )
+    if fault := fault_of_pod(pod):
+        return _observe_fault(pod, fault)
     if _will_be_replaced(pod):
         return Observation(ObservedState.LOST, "its pod no longer exists", last_seen=_last_known_running(pod))
     ended = _terminated_state(pod)
@@ -279,21 +289,52 @@ def _observe_ended(pod: ObservedPod) -> Observation:
     return Observation(ObservedState.ENDED, text[:MAX_TEXT], last_seen=_last_known_running(pod))
 
 
+def _observe_fault(pod: ObservedPod, fault: FaultRule) -> Observation:
+    """Return the observation of a pod that its cluster ended or could not start."""
+    seen = ObservedState.LOST if fault.fault is PodFault.PROVIDER else ObservedState.ENDED
+    detail = pod.status.message.strip() or _start_error(pod)
+    return Observation(
+        seen, _join_detail(fault.text, detail), last_seen=_last_known_running(pod), refused_by_node=fault.by_node
+    )
+
+
+def _start_error(pod: ObservedPod) -> str:
+    """Return the last line a container runtime wrote about a failed start."""
+    ended = _terminated_state(pod)
+    return _last_line(ended.message) if ended and ended.reason in CONTAINER_START_ERRORS else ""
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
 def _observe_unscheduled(pod: ObservedPod, now: datetime) -> Observation:
     placed = pod.condition("PodScheduled")
+    if placed is not None and placed.reason == "SchedulingGated":
+        gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates) or "unnamed"
+        text = f"waiting for the cluster's own queue to admit it (scheduling gates: {gates})"
+        return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_LATER_S)
     if placed is None or placed.reason != "Unschedulable":
         return Observation(ObservedState.PENDING, "waiting for its node", again_in_s=AGAIN_SOON_S)
     since = placed.last_transition_time or pod.metadata.creation_timestamp or now
     if now - since < UNSCHEDULABLE_AFTER:
         return Observation(ObservedState.PENDING, "waiting for its node", again_in_s=AGAIN_LATER_S)
     text = _join_detail("its node does not accept it", placed.message)
-    return Observation(ObservedState.LOST, text, last_seen=since)
+    return Observation(ObservedState.LOST, text, last_seen=since, refused_by_node=True)
 
 
 def _observe_waiting(pod: ObservedPod, status: ContainerStatus, now: datetime) -> Observation:
     waiting = status.state.waiting
     reason, message = (waiting.reason, waiting.message) if waiting else ("", "")
     tried = now - (pod.metadata.creation_timestamp or now)
+    failed = status.last_state.terminated if reason == "CrashLoopBackOff" else None
+    fault = match_rule(CONTAINER_RULES, *((failed.reason, failed.message) if failed else (reason, message)))
+    if fault and fault.fault is PodFault.PROVIDER and tried >= GPU_START_TIMEOUT:
+        text = _join_detail(fault.text, _last_line(failed.message if failed else message))
+        return Observation(ObservedState.LOST, text, last_seen=_idle_since(pod), refused_by_node=fault.by_node)
+    if fault and fault.fault is PodFault.TENANT:
+        return _pending_or_refused(_join_detail(fault.text, _last_line(message)), tried)
     if reason in PERMANENT_IMAGE_ERRORS:
         return Observation(ObservedState.REFUSED, _join_detail(f"the image {status.image} cannot be used", message))
     if reason in IMAGE_PULL_ERRORS:
@@ -324,13 +365,6 @@ def _pending_or_refused(text: str, tried: timedelta) -> Observation:
     return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_LATER_S)
 
 
-def _disruption_text(pod: ObservedPod) -> str:
-    disrupted = pod.condition("DisruptionTarget")
-    if disrupted is None or not disrupted.holds:
-        return ""
-    return DISRUPTION_TEXTS.get(disrupted.reason, "the cluster ended it")
-
-
 def _terminated_state(pod: ObservedPod) -> ContainerTerminated | None:
     return next((each.state.terminated for each in pod.status.container_statuses if each.state.terminated), None)
 
@@ -338,9 +372,7 @@ def _terminated_state(pod: ObservedPod) -> ContainerTerminated | None:
 def _exit_text(ended: ContainerTerminated) -> str:
     if ended.reason == "OOMKilled":
         return "it exceeded its memory limit (OOMKilled)"
-    return _join_detail(
-        f"exit code {ended.exit_code}", ended.message.strip().splitlines()[-1] if ended.message.strip() else ""
-    )
+    return _join_detail(f"exit code {ended.exit_code}", _last_line(ended.message))
 
 
 def _last_known_running(pod: ObservedPod) -> datetime | None:

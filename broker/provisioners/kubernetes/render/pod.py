@@ -16,6 +16,7 @@ from broker.domain.workloads.templates import (
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers.base import PodSliceRequest
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest
+from broker.provisioners.kubernetes.tolerations import GPU_TOLERATION
 
 SERVICE_ACCOUNT = "tenant"
 KEYS_FOLDER = "/etc/gpubroker/ssh"
@@ -49,7 +50,7 @@ def pod_template(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceReq
         },
         "serviceAccountName": SERVICE_ACCOUNT,
         "terminationGracePeriodSeconds": GRACE_S,
-        "tolerations": [{"effect": "NoSchedule", "key": "nvidia.com/gpu", "operator": "Exists"}],
+        "tolerations": [each.manifest() for each in dict.fromkeys((GPU_TOLERATION, *lease.tolerations))],
         "volumes": _volumes(lease, program, node),
     }
     if wants.claim:

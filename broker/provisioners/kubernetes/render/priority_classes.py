@@ -1,6 +1,6 @@
 """Priority classes of pods in a cluster.
 
-Between leases of one priority the broker decides, never the scheduler.
+None of them preempts: pods of others in a shared cluster keep running, and between leases the broker decides.
 """
 
 from broker.provisioners.kubernetes import labels
@@ -8,8 +8,8 @@ from broker.provisioners.kubernetes.render.spec import Manifest
 
 PRIORITY_CLASSES = {
     "gpub-ondemand": (1000, "On-demand and reserved leases"),
-    "gpub-spot": (0, "Spot leases; on-demand leases preempt them"),
-    "gpub-warm": (-10, "Placeholders that keep images and slices warm; every lease preempts them"),
+    "gpub-spot": (0, "Spot leases; the broker ends them for on-demand leases"),
+    "gpub-warm": (-10, "Placeholders that keep images and slices warm; the broker removes them for leases"),
 }
 
 
@@ -21,7 +21,7 @@ def priority_classes() -> list[Manifest]:
             "globalDefault": False,
             "kind": "PriorityClass",
             "metadata": {"labels": {labels.MANAGED_BY: labels.MANAGER_NAME}, "name": name},
-            "preemptionPolicy": "PreemptLowerPriority" if value > 0 else "Never",
+            "preemptionPolicy": "Never",
             "value": value,
         }
         for name, (value, why) in sorted(PRIORITY_CLASSES.items())

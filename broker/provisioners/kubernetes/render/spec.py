@@ -9,6 +9,7 @@ from typing import Any
 
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import Workload
+from broker.provisioners.kubernetes.tolerations import Toleration
 
 Manifest = dict[str, Any]  # one object as it is sent
 
@@ -109,6 +110,7 @@ class LeaseSpec:
     access_token: str = ""
     volumes: tuple[VolumeSpec, ...] = ()
     route: RouteSpec | None = None
+    tolerations: tuple[Toleration, ...] = ()  # of its cluster's nodes
     metered: bool = True  # ended pods stay until released by whoever recorded their end
 
     @property

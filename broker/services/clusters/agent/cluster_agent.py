@@ -10,7 +10,9 @@ from broker.models import Cluster
 from broker.provisioners.base import ClusterUnreachable
 from broker.provisioners.kubernetes.agent.agent_heartbeat import AgentHeartbeat, heartbeat_ref
 from broker.provisioners.kubernetes.agent.event_buffer import EventBuffer, WatchEvent
+from broker.provisioners.kubernetes.agent.foreign_usage import ForeignUsage
 from broker.provisioners.kubernetes.client import api_errors, objects
+from broker.provisioners.kubernetes.client.kinds import POD, RESOURCE_CLAIM
 from broker.provisioners.kubernetes.client.objects import decode
 from broker.provisioners.kubernetes.client.reflector import Reflector
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster, read_kubeconfig
@@ -24,6 +26,7 @@ from broker.services.clusters.observed.observed_quotas import ObservedQuotas
 from ports import clock
 
 log = structlog.get_logger(__name__)
+FOREIGN_DELAY_S = 5.0  # pods of others change often, and an inventory reads every GPU
 CHECK_S = 5.0  # between two checks of what others may have changed
 
 
@@ -47,6 +50,12 @@ class ClusterAgent:
         self.reflectors = [
             Reflector(transport, kind, self.events, labels=marks) for kind, (marks, _) in watched.items()
         ]
+        claims = self.connection.driver.uses_resource_claims
+        self.foreign = ForeignUsage(self.connection.installation)
+        self.foreign_reflectors = [
+            Reflector(transport, kind, self.foreign, labels=self.foreign.selector)
+            for kind in ((POD, RESOURCE_CLAIM) if claims else (POD,))
+        ]
         self.identity = IdentityCheck(cluster, self.connection)
         self.heartbeat = AgentHeartbeat(
             transport,
@@ -56,8 +65,8 @@ class ClusterAgent:
             is_foreign=self.identity.is_foreign,
         )
         self.objects = ObjectWatch(cluster, self.connection, types)
-        self.inventory = InventoryWatch(cluster, self.connection, watched)
-        self.nodes = NodeWatch(cluster, on_new=self.inventory.schedule)
+        self.inventory = InventoryWatch(cluster, self.connection, watched, self.foreign)
+        self.nodes = NodeWatch(cluster, on_change=self.inventory.schedule)
         self.repair = ClusterRepair(cluster, self.connection)
         self.quotas = ObservedQuotas(cluster.pk, self.connection, self.repair.queue)
         self._check_at = 0.0
@@ -90,7 +99,9 @@ class ClusterAgent:
 
     def start(self, going: Callable[[], bool]) -> list[Thread]:
         """Start reflectors, heartbeat and repair in threads that never use the database."""
-        following = [each.follow for each in self.reflectors] + [self.heartbeat.follow, self.repair.repairer.follow]
+        self.foreign.expect(each.kind for each in self.foreign_reflectors)
+        following = [each.follow for each in (*self.reflectors, *self.foreign_reflectors)]
+        following += [self.heartbeat.follow, self.repair.repairer.follow]
         threads = [Thread(target=each, args=(going,), daemon=True) for each in following]
         for thread in threads:
             thread.start()
@@ -104,6 +115,8 @@ class ClusterAgent:
             self._check_at = moment + CHECK_S
             self._check_changes()
         self._repair_next()
+        if self.foreign.take_change():
+            self.inventory.schedule(FOREIGN_DELAY_S)
         if self.inventory.is_due(moment):
             self.take_inventory(now=clock.now())
 

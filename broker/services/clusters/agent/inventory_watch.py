@@ -1,6 +1,7 @@
 """Decide when an inventory update is due, from the objects the watch has stored."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -9,11 +10,14 @@ from django.db.models.functions import Cast
 
 from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
+from broker.provisioners.kubernetes.agent.foreign_usage import ForeignUsage
 from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.kinds import NODE, RESOURCE_SLICE, Kind
 from broker.provisioners.kubernetes.client.objects import T, decode
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
-from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
+from broker.provisioners.kubernetes.drivers.discovered_inventory import NO_FOREIGN_USAGE, DiscoveredNode
+from broker.provisioners.kubernetes.observe.node_refusal import node_refusal
+from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES
 from broker.services.clusters.registration import cluster_registration
 from ports import clock
@@ -26,8 +30,10 @@ UNCHANGED_INVENTORY_S = 300.0  # for an unchanged inventory
 class InventoryWatch:
     """The inventory of one cluster, as its agent last took it."""
 
-    def __init__(self, cluster: Cluster, connection: ClusterConnection, watched: Iterable[Kind]) -> None:
-        self.cluster, self.connection = cluster, connection
+    def __init__(
+        self, cluster: Cluster, connection: ClusterConnection, watched: Iterable[Kind], foreign: ForeignUsage
+    ) -> None:
+        self.cluster, self.connection, self._foreign = cluster, connection, foreign
         self.due_at = self._taken_at = 0.0
         self._unlisted = {NODE, RESOURCE_SLICE} & set(watched)  # kinds that inventory needs and that are not listed yet
         self._digest, self._repeat_at = 0, 0.0  # of the last inventory
@@ -43,9 +49,9 @@ class InventoryWatch:
         if event.kind in (RESOURCE_SLICE, DEVICE_CLASSES) and event.items:
             self.schedule()
 
-    def schedule(self) -> None:
-        """Schedule one update, shortly after the last one."""
-        self.due_at = min(self.due_at, self._taken_at + INVENTORY_DELAY_S)
+    def schedule(self, delay_s: float = 0.0) -> None:
+        """Schedule one update, shortly after the last one or after a delay."""
+        self.due_at = min(self.due_at, self._taken_at + max(INVENTORY_DELAY_S, delay_s))
 
     def is_due(self, moment: float) -> bool:
         """Return whether an update is due; the next one is due after the usual interval."""
@@ -56,11 +62,17 @@ class InventoryWatch:
 
     def take(self, *, now: datetime) -> None:
         """Update the inventory from the nodes as the watch has shown them."""
-        if self._unlisted:
+        if self._unlisted or not self._foreign.is_complete:
             return  # once they are listed, an update is due at once
         self._taken_at = clock.monotonic()
         nodes, slices = self._rows(NODE, objects.ClusterNode), self._rows(RESOURCE_SLICE, objects.ResourceSlice)
-        found = self.connection.driver.inventory(nodes, slices, self._class_names())
+        tolerations = parse_tolerations(Cluster.objects.values_list("tolerations", flat=True).get(pk=self.cluster.pk))
+        foreign = self._foreign.by_node()
+        refusals = {node.metadata.name: node_refusal(node, tolerations) for node in nodes}
+        found = [
+            replace(each, refusal=refusals.get(each.name, ""), foreign=foreign.get(each.name, NO_FOREIGN_USAGE))
+            for each in self.connection.driver.inventory(nodes, slices, self._class_names())
+        ]
         if self._was_taken(found):
             return
         for problem in cluster_registration.update_inventory(self.cluster, found, now=now):

@@ -17,6 +17,7 @@ from broker.provisioners.kubernetes.doctor.snapshot_collection import Registered
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
 from broker.provisioners.kubernetes.render.allowed_namespaces import resolve_allowed_namespaces
+from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.services.inventory.gpu_catalogue import gpu_model_specs
 from ports import outbox
 from tenants.services import audit
@@ -64,7 +65,11 @@ def examine_cluster(cluster: Cluster, *, now: datetime) -> list[ClusterFinding]:
         ]
     open_to = resolve_allowed_namespaces(cluster.ingress, cluster.bastion, cluster.allowed_namespaces)
     known = RegisteredCluster(
-        uid=cluster.uid, orders=_held_spec_names(), ingress=cluster.ingress, allowed_namespaces=open_to
+        uid=cluster.uid,
+        orders=_held_spec_names(),
+        ingress=cluster.ingress,
+        allowed_namespaces=open_to,
+        tolerations=parse_tolerations(cluster.tolerations),
     )
     return examination.examine_cluster(snapshot_collection.collect_snapshot(kubeconfig, driver, known=known, now=now))
 

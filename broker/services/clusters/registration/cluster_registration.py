@@ -13,8 +13,14 @@ from django.db.models import F
 
 from broker.models import Cluster, ClusterCredential, Gpu, GpuHealth, LayoutPolicy, Node
 from broker.provisioners.kubernetes.client import kubeconfig as kubeconfigs
-from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    ForeignNodeUsage,
+)
+from broker.provisioners.kubernetes.tolerations import InvalidToleration, parse_tolerations
 from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory.foreign_use import close_slots, foreign_holder
 from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
 from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict
 from ports import crypto
@@ -29,6 +35,8 @@ BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})
 MAX_NAMESPACES, PROJECT_NAMESPACE_PREFIX = 4, "gt-"
 ALWAYS_ACCEPTED_LOSS = 8  # GPUs: one machine may disappear without confirmation
 NODES_PER_GROUP = 50  # nodes
+MAX_PROBLEM_LENGTH, MAX_HOLDER_LENGTH = 500, 200
+FAULT_REPORTED = "its node reports a fault"
 NewGpu = tuple[Gpu, DiscoveredGpu]
 InventoryRow = TypeVar("InventoryRow", Gpu, Node)
 
@@ -84,20 +92,25 @@ class IngressSettings:
     ingress: str = ""  # what routes it: ingress/<class>, or gateway/<namespace>/<name>
     bastion: str = ""  # the SSH bastion host
     allowed_namespaces: str = ""  # namespaces of the two; empty: derived from ingress and bastion
+    tolerations: str = ""  # taints of its GPU nodes that leases tolerate, such as sku=gpu:NoSchedule
 
 
 @transaction.atomic
 def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, actor: Actor, now: datetime) -> None:
     """Set a cluster's ingress; raise InvalidValue, or StaleVersion unless `version` is current."""
     check_ingress(ingress)
-    ingress = replace(ingress, allowed_namespaces=" ".join(_parse_namespaces(ingress.allowed_namespaces)))
+    ingress = replace(
+        ingress,
+        allowed_namespaces=" ".join(_parse_namespaces(ingress.allowed_namespaces)),
+        tolerations=" ".join(ingress.tolerations.replace(",", " ").split()),
+    )
     row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
     if row.version != version:
         raise StaleVersion(
             f"{row.name} was changed since you opened the page (version {version}, now {row.version}).",
             fix="Check the current values and save again.",
         )
-    before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces)
+    before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces, row.tolerations)
     Cluster.objects.filter(pk=row.pk).update(**asdict(ingress), version=version + 1)
     audit.record("cluster.set_access", row, actor=actor, now=now, before=asdict(before), after=asdict(ingress))
 
@@ -123,6 +136,10 @@ def check_ingress(ingress: IngressSettings) -> None:
             f"{ingress.bastion!r} is not a host name.",
             fix="Enter it like ssh.example.org or ssh.example.org:22.",
         )
+    try:
+        parse_tolerations(ingress.tolerations)
+    except InvalidToleration as error:
+        raise InvalidValue("tolerations", str(error), fix="Separate several by spaces.") from None
     named = _parse_namespaces(ingress.allowed_namespaces)
     if len(named) > MAX_NAMESPACES:
         raise InvalidValue(
@@ -158,7 +175,9 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
     GPUs that are no longer reported are taken out of service and never deleted: leases may hold them. A
     report that lacks many GPUs at once is accepted only when an operator says so.
     """
-    matches = match_gpus(cluster, list(found))
+    found = list(found)
+    gpu_catalogue.add_discovered_models(model for node in found for model in node.new_models)
+    matches = match_gpus(cluster, found)
     if why := _implausible_loss(cluster, matches.nodes):
         Cluster.objects.filter(pk=cluster.pk).exclude(inventory_paused_reason=why).update(
             inventory_paused_reason=why, version=F("version") + 1
@@ -179,11 +198,15 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if any(gpu.out_of_service_since for gpu in gpus):
                 continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
             report = reported[node.name]
+            _update_node(node, report, now)
+            if report.incomplete:
+                problems += [f"{node.name}: {problem}" for problem in report.problems]
+                continue
             if why := find_conflict(gpus, report.gpus):
                 _quarantine(gpus, now)
                 problems.append(f"{node.name}: {why}")
                 continue
-            new += _update_node_gpus(node, gpus, report.gpus, now)
+            new += _update_node_gpus(node, gpus, report, now)
             problems += [f"{node.name}: {problem}" for problem in report.problems]
         Gpu.objects.bulk_create(_assign_ordered_ids([gpu for gpu, _ in new]))
         for gpu, found_gpu in new:
@@ -196,7 +219,7 @@ def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
     gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, out_of_service_since=None)
     known = set(gpus.values_list("node__name", "index"))
     # A node that reports a reason has not lost its GPUs; selling them on regardless might share them by mistake.
-    explained = {node.name for node in found if node.problems}
+    explained = {node.name for node in found if node.problems and not node.offers_none}
     gone = known - {(node.name, gpu.index) for node in found for gpu in node.gpus}
     gone = {place for place in gone if place[0] not in explained}
     believed = Cluster.objects.filter(pk=cluster.pk, accept_next_inventory=True).update(accept_next_inventory=False)
@@ -241,11 +264,13 @@ def _with_gpus(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
     return [(node, gpus[node.pk]) for node in nodes]
 
 
-def _update_node_gpus(node: Node, known: list[Gpu], reported: Iterable[DiscoveredGpu], now: datetime) -> list[NewGpu]:
+def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now: datetime) -> list[NewGpu]:
     """Update a node's GPUs from its report; return new ones, not saved yet."""
     gpus, new = {gpu.index: gpu for gpu in known}, []
-    for found in reported:
-        wanted = _gpu_columns(node, found)
+    columns = {found.index: _gpu_columns(node, found, report.foreign) for found in report.gpus}
+    close_slots({index: each["fixed_layout"] for index, each in columns.items()}, known, report.foreign)
+    for found in report.gpus:
+        wanted = columns[found.index]
         gpu = gpus.pop(found.index, None)
         if gpu is None:
             new.append((Gpu(node=node, index=found.index, health_since=now, **wanted), found))
@@ -257,10 +282,18 @@ def _update_node_gpus(node: Node, known: list[Gpu], reported: Iterable[Discovere
     return new
 
 
-def _gpu_columns(node: Node, found: DiscoveredGpu) -> dict[str, Any]:
+def _gpu_columns(node: Node, found: DiscoveredGpu, foreign: ForeignNodeUsage) -> dict[str, Any]:
     """Return a GPU row's columns from its report, except its health."""
-    same = {"isolation": str(found.isolation), **({"asks": found.resource_name} if found.resource_name else {})}
-    cuts = [{"profile": cut.profile, "start": cut.start, "size": cut.size, **same} for cut in found.cuts]
+    cuts = [
+        {
+            "profile": cut.profile,
+            "start": cut.start,
+            "size": cut.size,
+            "isolation": str(found.isolation),
+            **({"resource_name": name} if (name := cut.resource_name or found.resource_name) else {}),
+        }
+        for cut in found.cuts
+    ]
     return {
         "gpu_model_id": gpu_catalogue.gpu_model_spec(found.model).name,
         # Without a UUID of its own it gets one from the node's id: two clusters may have equal node names.
@@ -268,9 +301,25 @@ def _gpu_columns(node: Node, found: DiscoveredGpu) -> dict[str, Any]:
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
         "published": found.published.starts() if found.published else None,
+        "foreign_holder": foreign_holder(found, foreign)[:MAX_HOLDER_LENGTH],
         "fabric": _clean_identifier(found.fabric),
         "numa": _clean_identifier(found.numa),
     }
+
+
+def _update_node(node: Node, report: DiscoveredNode, now: datetime) -> None:
+    """Record why a node takes no new pods and what of it is not sold."""
+    wanted = {
+        "unschedulable_reason": report.refusal,
+        "inventory_problem": "; ".join(report.problems)[:MAX_PROBLEM_LENGTH],
+    }
+    if all(getattr(node, name) == value for name, value in wanted.items()):
+        return
+    Node.objects.filter(pk=node.pk).update(**wanted, version=F("version") + 1)
+    if node.unschedulable_reason and not report.refusal:
+        hardware.enqueue_affected(node, now)
+    for name, value in wanted.items():
+        setattr(node, name, value)
 
 
 def _clean_identifier(name: str) -> str:
@@ -281,8 +330,9 @@ def _clean_identifier(name: str) -> str:
 def _update_health(gpu: Gpu, found: DiscoveredGpu, now: datetime) -> None:
     """Take a GPU reported as broken out of service, and a reappeared one back."""
     if not found.healthy:
-        hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="reported by its node", actor=SYSTEM, now=now)
-    elif gpu.health_reason in (NOT_REPORTED, QUARANTINED):
+        why = f"{FAULT_REPORTED}: {found.fault}" if found.fault else FAULT_REPORTED
+        hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=why, actor=SYSTEM, now=now)
+    elif gpu.health_reason in (NOT_REPORTED, QUARANTINED):  # after a fault, an operator decides
         hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="", actor=SYSTEM, now=now)
 
 

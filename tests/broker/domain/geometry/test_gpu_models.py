@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from broker.domain.geometry.gpu_matching import GpuDescription, identify_gpu
 from broker.domain.geometry.gpu_models import NOTIONAL_GRID, GpuModelSpec, load_models, model_named
+from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import Placement, ProfileKind, share_profiles
 from broker.domain.lifecycle.states import Isolation
 from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000, PRO_6000
@@ -16,15 +18,38 @@ def edited(model: int, **changes: object) -> str:
     return json.dumps(document)
 
 
-def test_fourteen_models_load_and_their_names_are_unique() -> None:
-    assert len(MODELS) == 14
-    words = [word.casefold() for m in MODELS for word in {m.name, *m.aliases, *m.pci_ids}]
+MIG_MODELS = [model for model in MODELS if model.profiles and model is not PRO_5000]
+
+
+def test_model_names_are_unique_and_an_alias_with_its_memory_names_one_model() -> None:
+    words = [word.casefold() for m in MODELS for word in {m.name, *m.pci_ids}]
     assert len(words) == len(set(words))
+    aliases = [(comparison_key(word), m.memory_gb) for m in MODELS for word in m.aliases]
+    assert len(aliases) == len(set(aliases))
+    labels = [m.label for m in MODELS]
+    assert len(labels) == len(set(labels))
+
+
+def test_models_that_differ_in_speed_are_separate() -> None:
+    """Their offerings, and so their prices, are their own."""
+    products = ["H100-80GB-HBM3", "H100-PCIe", "H100-NVL", "H800", "H20", "H200", "H200-NVL", "GH200-480GB",
+                "A100-SXM4-40GB", "A100-PCIE-40GB", "A100-SXM4-80GB", "A100-80GB-PCIe", "A800-SXM4-80GB",
+                "RTX-3090", "RTX-4090"]  # fmt: skip
+    memory = {"H20": 97871}
+    found = [identify_gpu(GpuDescription(each, memory.get(each, 0)), MODELS).name for each in products]
+    assert len(set(found)) == len(products)
+
+
+def test_a_variant_has_the_profiles_of_its_product_line() -> None:
+    sxm, pcie = (model_named(MODELS, name) for name in ("H100-80GB", "H100-PCIe-80GB"))
+    assert sxm.profiles == pcie.profiles
+    assert (sxm.label, pcie.label) == ("H100 SXM 80GB", "H100 PCIe 80GB")
 
 
 def test_placements_verified_on_a_real_gpu_are_marked() -> None:
-    assert {m.name.split()[0] for m in MODELS if m.verified} == {
-        "A30-24GB", "A100-40GB", "A100-80GB", "H100-80GB", "H100-94GB", "RTX",
+    assert {m.name for m in MIG_MODELS if m.verified} == {
+        "A30-24GB", "A100-40GB", "A100-PCIe-40GB", "A100-80GB", "A100-PCIe-80GB", "H100-80GB", "H100-PCIe-80GB",
+        "H100-NVL-94GB", "RTX-PRO-6000-Server-96GB", "RTX-PRO-6000-Workstation-96GB", "RTX-PRO-6000-Max-Q-96GB",
     }  # fmt: skip
     assert PRO_6000.verified
     assert not PRO_5000.verified
@@ -62,7 +87,7 @@ def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_not_as_
         PRO_5000.profile("1g.24gb", Isolation.HARDWARE)
 
 
-@pytest.mark.parametrize("model", MODELS[:-1], ids=lambda m: m.name)
+@pytest.mark.parametrize("model", MIG_MODELS, ids=lambda m: m.name)
 def test_all_other_models_support_mig(model: GpuModelSpec) -> None:
     assert model.has_mig_placements
     assert model.profiles_with(Isolation.HARDWARE) == model.profiles
@@ -171,7 +196,7 @@ def test_an_override_with_an_alias_of_another_model_is_refused() -> None:
     with pytest.raises(ValueError, match="'a30' names both A30-24GB and Z900"):
         load_models(DOCUMENT, overriding(0, name="Z900", pci=[]))
     rows = json.dumps({"models": [*json.loads(DOCUMENT)["models"], *json.loads(overriding(0, name="Z900"))["models"]]})
-    assert len(load_models(rows)) == 15  # what was known once may stand beside what is known now
+    assert len(load_models(rows)) == len(MODELS) + 1  # what was known once may stand beside what is known now
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,8 @@ def test_an_unschedulable_pod_is_lost_after_45_seconds() -> None:
 
 def test_a_pod_not_yet_scheduled_is_pending() -> None:
     assert state_and_text(pod("Pending", node=""), now=LATE) == (ObservedState.PENDING, "waiting for its node")
-    assert state_and_text(unplaced("SchedulingGated"), now=LATE) == (ObservedState.PENDING, "waiting for its node")
+    seen, text = state_and_text(unplaced("SchedulingGated"), now=LATE)
+    assert (seen, text.partition(" (")[0]) == (ObservedState.PENDING, "waiting for the cluster's own queue to admit it")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from broker.models import Cluster, ClusterWatch
 from broker.provisioners.base import Observation, ObservedState
 from broker.provisioners.kubernetes import labels, names, provisioner
 from broker.provisioners.kubernetes.client.objects import ResourceClaim, ResourceSlice
-from broker.provisioners.kubernetes.drivers.dra import DRA_DRIVER_NAME, DraDriver, misallocated_device
+from broker.provisioners.kubernetes.drivers.dra import DraDriver, misallocated_device
+from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
 from broker.provisioners.kubernetes.render.spec import SliceSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec
 from tests.broker.domain.fleet import MODELS

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db import connections
 
 from broker.management.cluster_lookup import find_cluster
-from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, GpuModel, Node
 from broker.provisioners.kubernetes import cluster_connection as clusters
 from broker.provisioners.kubernetes.agent.agent_heartbeat import BEAT_ANNOTATION
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
@@ -20,6 +20,7 @@ from broker.services.clusters.agent.cluster_agent import ClusterAgent
 from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES, WATCHED_KINDS
 from broker.services.clusters.health import cluster_freeze
 from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory import gpu_catalogue
 from ports import clock
 from tests.broker.provisioners.kubernetes.scripted_server import (
     ScriptedAnswer,
@@ -192,13 +193,93 @@ def test_an_unchanged_inventory_is_not_stored_again(
     assert take(node(version=7), node("n02")) == 4
 
 
-def test_an_unknown_gpu_product_adds_no_inventory(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:
+def test_an_unlisted_gpu_product_is_stored_with_a_model_of_its_own(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
     strange = node()
     strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
     connect_to(agent, serve)
     agent.absorb(nodes(strange), now=sim.now)
     agent.run_turn(0)
+    models = {gpu.gpu_model for gpu in Gpu.objects.select_related("gpu_model")}
+    assert [(model.name, model.memory_gb, model.discovered) for model in models] == [("Z9-80GB", 80, True)]
+    assert gpu_catalogue.gpu_model_spec("Z9-80GB").label == "Z9 80GB"
+    gpu_catalogue.load_gpu_models()
+    assert GpuModel.objects.filter(name="Z9-80GB").exists()
+
+
+def test_a_gpu_product_without_memory_adds_no_inventory_and_says_why(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    strange = node()
+    strange["metadata"]["labels"] |= {"nvidia.com/gpu.product": "NVIDIA-Z9", "nvidia.com/gpu.memory": "0"}
+    connect_to(agent, serve)
+    agent.absorb(nodes(strange), now=sim.now)
+    agent.run_turn(0)
     assert not Gpu.objects.exists()
+    assert "set the node label nvidia.com/gpu.memory" in Node.objects.get().inventory_problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"spec": {"unschedulable": True}}, "It is cordoned in its cluster"),
+        (
+            {"spec": {"taints": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]}},
+            "the taint sku=gpu:NoSchedule",
+        ),
+        (
+            {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}]}},
+            "It is not ready: PLEG is not healthy",
+        ),
+    ],
+)
+def test_a_node_that_refuses_pods_is_out_of_sale_until_it_takes_them(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, changes: dict[str, dict[str, Any]], why: str
+) -> None:
+    connect_to(agent, serve)
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.run_turn(0)
+    gpus = Gpu.objects.sellable().count()
+    assert gpus > 0
+    refusing = node(version=10)
+    for part, values in changes.items():
+        refusing[part] = {**refusing.get(part, {}), **values}
+    agent.absorb([found(NODE, "MODIFIED", refusing, version=10)], now=sim.now)
+    agent.run_turn(2)
+    assert why in Node.objects.get().unschedulable_reason
+    assert Gpu.objects.sellable().count() == 0
+    agent.absorb([found(NODE, "MODIFIED", node(version=11), version=11)], now=sim.now)
+    agent.run_turn(4)
+    assert (Node.objects.get().unschedulable_reason, Gpu.objects.sellable().count()) == ("", gpus)
+
+
+def test_a_node_repartitioned_by_hand_is_read_again_within_two_seconds(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    connect_to(agent, serve)
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.run_turn(0)
+    assert not agent.inventory.is_due(clock.monotonic() + 2)
+    agent.absorb([found(NODE, "MODIFIED", node(version=9), version=9)], now=sim.now)
+    assert not agent.inventory.is_due(clock.monotonic() + 2)  # only its heartbeat changed
+    cut = node(version=10)
+    cut["status"]["allocatable"] = {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7"}
+    agent.absorb([found(NODE, "MODIFIED", cut, version=10)], now=sim.now)
+    assert agent.inventory.is_due(clock.monotonic() + 2)
+    agent.take_inventory(now=sim.now)
+    assert [len(gpu.fixed_layout) for gpu in Gpu.objects.all()] == [7]
+
+
+def test_a_tolerated_taint_keeps_a_node_in_sale(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:
+    Cluster.objects.filter(pk=agent.cluster.pk).update(tolerations="sku=gpu:NoSchedule")
+    connect_to(agent, serve)
+    tainted = node()
+    tainted["spec"] = {"taints": [{"key": "sku", "value": "gpu", "effect": "NoSchedule"}]}
+    agent.absorb(nodes(tainted), now=sim.now)
+    agent.run_turn(0)
+    assert Node.objects.get().unschedulable_reason == ""
+    assert Gpu.objects.sellable().exists()
 
 
 def test_the_inventory_is_kept_when_the_cluster_identity_cannot_be_read(

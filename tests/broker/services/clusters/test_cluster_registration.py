@@ -71,9 +71,9 @@ def test_a_custom_resource_name_is_stored_with_the_slices_of_its_gpu(cluster: Cl
     halves = (DiscoveredSlice(0, 4, "half"), DiscoveredSlice(4, 4, "half"))
     shared = gpu(0, isolation=Isolation.SOFT, cuts=halves, resource_name="nvidia.com/gpu")
     assert update_inventory_of_n1(cluster, shared) == []
-    assert [partitioned_gpu["asks"] for partitioned_gpu in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
+    assert [slot["resource_name"] for slot in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
     update_inventory_of_n1(cluster, gpu(0, isolation=Isolation.SOFT, cuts=halves))
-    assert "asks" not in Gpu.objects.get().fixed_layout[0]
+    assert "resource_name" not in Gpu.objects.get().fixed_layout[0]
 
 
 def test_published_profiles_are_stored_until_all_are_published_again(cluster: Cluster) -> None:

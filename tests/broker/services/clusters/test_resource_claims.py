@@ -12,7 +12,7 @@ from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
 from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM
 from broker.provisioners.kubernetes.client.objects import Raw
-from broker.provisioners.kubernetes.drivers.dra import DRA_DRIVER_NAME
+from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
 from broker.services.clusters.agent.cluster_agent import ClusterAgent
 from broker.services.leases.provision_specs import load_provision_spec
 from tenants.services.rls import tenant_scope

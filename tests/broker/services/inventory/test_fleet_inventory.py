@@ -7,6 +7,7 @@ from broker.services.inventory import gpu_catalogue, hardware
 from broker.services.inventory.hardware import SimulatedRack
 from tenants.models import AuditEvent
 from tenants.services.rls import staff_scope
+from tests.broker.domain.fleet import MODELS
 from tests.simulation import (
     MODEL,
     NOW,
@@ -67,8 +68,8 @@ def test_gpu_health_changes_are_stored_and_audited(sim: Simulation) -> None:
 
 
 def test_gpu_models_are_loaded_from_the_geometry_file_once(sim: Simulation) -> None:
-    assert gpu_catalogue.load_gpu_models() == 14
-    assert gpu_catalogue.load_gpu_models() == 14
+    assert gpu_catalogue.load_gpu_models() == len(MODELS)
+    assert gpu_catalogue.load_gpu_models() == len(MODELS)
     assert GpuModel.objects.get(pk=MODEL).memory_grid == 8
 
 
@@ -77,19 +78,19 @@ def test_offerings_are_derived_once_from_the_installed_gpus(sim: Simulation) -> 
     assert gpu_catalogue.derive_offerings(now=NOW) == 0
     shapes = Offering.objects.filter(price_class="on_demand").values_list("profile", flat=True)
     assert set(shapes) == {"whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
-    assert offering("3g.40gb").label == "H100 3g.40gb"
+    assert offering("3g.40gb").label == "H100 SXM 80GB 3g.40gb"
     assert (offering("3g.40gb").memory_gb, offering("whole-gpu").memory_gb) == (40, 80)
     assert offering("whole-gpu").milli_units == 7000
     assert Offering.objects.filter(price_class="spot").count() == 7
 
 
 @pytest.mark.parametrize(
-    ("isolation", "label"), [("soft", "H100 half, memory capped"), ("none", "H100 half, time-sliced")]
+    ("isolation", "label"), [("soft", "H100 SXM 80GB half, memory capped"), ("none", "H100 SXM 80GB half, time-sliced")]
 )
 def test_shares_are_offered_where_nodes_partition_gpus_into_shares(sim: Simulation, isolation: str, label: str) -> None:
     create_gpus(1)
     halves = [
-        {"profile": "half", "start": start, "size": 4, "isolation": isolation, "asks": "nvidia.com/gpu"}
+        {"profile": "half", "start": start, "size": 4, "isolation": isolation, "resource_name": "nvidia.com/gpu"}
         for start in (0, 4)
     ]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)

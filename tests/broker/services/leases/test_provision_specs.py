@@ -13,7 +13,7 @@ from tests.simulation import Simulation, create_gpus, create_tenant, soft_offeri
 @pytest.mark.parametrize("name", ["", "nvidia.com/gpu"])
 def test_a_provision_spec_has_the_resource_name_of_its_slices(sim: Simulation, name: str) -> None:
     create_gpus(1)
-    own = {"asks": name} if name else {}
+    own = {"resource_name": name} if name else {}
     quarters = [{"profile": "quarter", "start": start, "size": 2, "isolation": "soft", **own} for start in (0, 2, 4, 6)]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=quarters)
     lease = sim.create_lease(create_tenant(), soft_offering(), LeaseState.PROVISIONING)

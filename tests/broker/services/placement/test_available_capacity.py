@@ -162,7 +162,7 @@ def test_repartitionable_nodes_never_offer_shares(sim: Simulation) -> None:
 
 def test_nodes_exposing_slices_as_nvidia_com_gpu_are_never_repartitioned(sim: Simulation) -> None:
     create_gpus(1)
-    halves = [{"profile": "3g.40gb", "start": start, "size": 4, "asks": "nvidia.com/gpu"} for start in (0, 4)]
+    halves = [{"profile": "3g.40gb", "start": start, "size": 4, "resource_name": "nvidia.com/gpu"} for start in (0, 4)]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
     Cluster.objects.update(auto_repartition=True)
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=1, same_node=False) == 2

@@ -64,7 +64,8 @@ def test_a_lease_of_an_unpublished_profile_waits_with_a_reason_until_published(s
     lease = sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run()
     text = (
-        "Waits for H100 3g.40gb: no GPU in eu-north can be partitioned for it now; GPUs that are partitioned per lease"
+        "Waits for H100 SXM 80GB 3g.40gb: no GPU in eu-north can be partitioned for it now; GPUs that are partitioned"
+        " per lease"
     )
     assert reload_lease(lease).state == LeaseState.QUEUED
     assert reload_lease(lease).pending_reason == f"{text} do not offer it." == waiting_reason(offering("3g.40gb"))

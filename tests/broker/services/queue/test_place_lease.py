@@ -52,7 +52,7 @@ def test_a_lease_without_capacity_is_queued_with_a_reason(sim: Simulation) -> No
     waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run()
     assert reload_lease(waiting).pending_reason == (
-        "Waits for one free H100 whole GPU. All in eu-north are in use; it starts at the next release."
+        "Waits for one free H100 SXM 80GB whole GPU. All in eu-north are in use; it starts at the next release."
     )
 
 
@@ -74,7 +74,10 @@ def test_a_queued_gang_reports_how_many_gpus_are_free(sim: Simulation, taken: in
         sim.create_lease(kestrel, offering("whole-gpu"))
     waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=3, same_node=True)
     sim.run()
-    assert reload_lease(waiting).pending_reason == f"Waits for 3 × H100 whole GPU, free together on one node. {words}"
+    assert (
+        reload_lease(waiting).pending_reason
+        == f"Waits for 3 × H100 SXM 80GB whole GPU, free together on one node. {words}"
+    )
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])

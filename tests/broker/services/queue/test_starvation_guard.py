@@ -70,7 +70,7 @@ def test_a_blocked_lease_names_the_older_request_that_it_waits_behind(sim: Simul
     sim.release_lease(running)
     sim.run_with_sweeps(60)
     assert (reload_lease(gang).state, reload_lease(small).state) == ("active", "queued")
-    assert "free H100 1g.10gb" in reload_lease(small).pending_reason
+    assert "free H100 SXM 80GB 1g.10gb" in reload_lease(small).pending_reason
 
 
 def nodes_of(lease: Lease) -> set[str]:

@@ -129,7 +129,7 @@ def test_nodes_exposing_slices_as_nvidia_com_gpu_are_never_repartitioned(
     sim.run(180)
     (change,) = propose_plans(node, sim)
     for gpu in Gpu.objects.all():
-        gpu.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in gpu.fixed_layout]
+        gpu.fixed_layout = [{**each, "resource_name": "nvidia.com/gpu"} for each in gpu.fixed_layout]
         gpu.save()
     with pytest.raises(StaleVersion):
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)

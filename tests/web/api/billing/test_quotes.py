@@ -50,9 +50,9 @@ def test_a_quote_states_price_limit_placement_quota_and_alternatives(kestrel: Te
     assert {room["kind"]: room["free"] for room in quote["quotas"]} == {"units": 1_000_000}
     found = {each["kind"]: (each["label"], each["difference"]["amount"]) for each in quote["alternatives"]}
     assert found == {
-        "spot": ("H100 3g.40gb", "-11.570000"),
-        "cheaper": ("H100 2g.20gb", "-7.360000"),
-        "faster": ("H100 whole GPU", "24.800000"),
+        "spot": ("H100 SXM 80GB 3g.40gb", "-11.570000"),
+        "cheaper": ("H100 SXM 80GB 2g.20gb", "-7.360000"),
+        "faster": ("H100 SXM 80GB whole GPU", "24.800000"),
     }
 
 

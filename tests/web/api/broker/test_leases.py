@@ -132,7 +132,7 @@ def test_a_dry_run_returns_the_expected_state_and_creates_no_lease(
     sim.create_lease(kestrel, offering("whole-gpu"), quantity=2)
     answer = api.post("leases?dry_run=true", wanted(kestrel))
     assert answer.body["status"]["state"] == "queued"
-    assert answer.body["status"]["pending_reason"].startswith("Waits for one free H100 1g.10gb.")
+    assert answer.body["status"]["pending_reason"].startswith("Waits for one free H100 SXM 80GB 1g.10gb.")
     assert count(kestrel) == 1
     assert kestrel.quota_used() == 14_000
 

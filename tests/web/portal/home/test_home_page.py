@@ -76,7 +76,7 @@ def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> 
     portal.sim.run(1)
     page = portal.read("/")
     assert "1 of 1 in line" in page
-    assert "Waits for one free H100 whole GPU" in page
+    assert "Waits for one free H100 SXM 80GB whole GPU" in page
 
 
 def test_a_queued_lease_is_offered_an_alternative_that_can_start_now_with_its_price(portal: PortalSession) -> None:
@@ -85,7 +85,7 @@ def test_a_queued_lease_is_offered_an_alternative_that_can_start_now_with_its_pr
     waiting = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
     portal.sim.run(1)
     page = portal.read("/")
-    assert "Start now on H100 3g.40gb" in page
+    assert "Start now on H100 SXM 80GB 3g.40gb" in page
     assert "40 GB each, 1 free in eu-north €3.00/h" in page
     assert f"again={waiting.pk}&offering={offering('3g.40gb').pk}" in portal.get("/").content.decode().replace(
         "&amp;", "&"

@@ -256,7 +256,7 @@ def test_an_unknown_gpu_model_in_the_url_is_ignored(portal: PortalSession) -> No
 def test_a_price_class_that_is_chosen_is_quoted(portal: PortalSession) -> None:
     page = portal.read(f"/launch/?offering={offering('whole-gpu').pk}&class=spot&lasts=1+h")
     assert "€3.50/h" in page
-    assert "H100 whole GPU · spot" in page
+    assert "H100 SXM 80GB whole GPU · spot" in page
 
 
 def test_without_published_offerings_the_page_states_it(portal: PortalSession) -> None:

@@ -160,7 +160,7 @@ def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> 
     assert "1 of 2 in line" in portal.read(f"/leases/{first.pk}/")
     page = portal.read(f"/leases/{second.pk}/")
     assert "2 of 2 in line" in page
-    assert "Waits for one free H100 whole GPU" in page
+    assert "Waits for one free H100 SXM 80GB whole GPU" in page
     assert "Not placed yet" in page
 
 

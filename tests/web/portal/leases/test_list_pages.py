@@ -90,8 +90,8 @@ def test_the_catalogue_shows_the_exact_number_of_free_offerings(portal: PortalSe
         free = available_capacity.count_available([offering("3g.40gb"), offering("whole-gpu")])
     assert free[offering("whole-gpu").pk] == 7
     page = portal.read("/catalogue/")
-    assert f"3g.40gb H100 40 GB hardware eu-north {free[offering('3g.40gb').pk]} free" in page
-    assert "Whole GPU H100 80 GB device eu-north 7 free" in page
+    assert f"3g.40gb H100 SXM 80GB 40 GB hardware eu-north {free[offering('3g.40gb').pk]} free" in page
+    assert "Whole GPU H100 SXM 80GB 80 GB device eu-north 7 free" in page
 
 
 def test_the_catalogue_shows_how_many_leases_the_quota_allows(portal: PortalSession) -> None:
@@ -130,7 +130,7 @@ def test_the_queue_shows_position_and_an_alternative_that_can_start_now(portal: 
     page = portal.read("/queue/")
     assert "waits" in page
     assert "1 of 1 in line" in page
-    assert "Start now on H100 4g.40gb" in page or "Start now on H100 3g.40gb" in page
+    assert "Start now on H100 SXM 80GB 4g.40gb" in page or "Start now on H100 SXM 80GB 3g.40gb" in page
     assert "Cancel request" in page
 
 

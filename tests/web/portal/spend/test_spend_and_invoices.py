@@ -176,7 +176,7 @@ def test_spend_as_csv_has_a_line_per_day_and_group(portal: PortalSession) -> Non
     run_lease_for(portal, "1g.10gb", 3600)
     answer = portal.get("/spend/?format=csv")
     [row] = csv.DictReader(StringIO(answer.content.decode()))
-    assert row == {"day": "2026-11-21", "group": "H100 1g.10gb", "unit_seconds": "3600", "amount": "1.000000",
+    assert row == {"day": "2026-11-21", "group": "H100 SXM 80GB 1g.10gb", "unit_seconds": "3600", "amount": "1.000000",
                    "currency": "EUR"}  # fmt: skip
 
 

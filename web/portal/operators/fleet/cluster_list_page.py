@@ -10,8 +10,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.services.clusters.observed import observed_objects
-from broker.services.inventory.gpu_catalogue import short_name
+from broker.services.inventory.gpu_catalogue import model_label
 from broker.services.reports import fleet_gpus
+from broker.services.reports.cluster_attention import unsold_nodes
 from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, UnitUse, gpus_by_use
 from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
 from web.portal.operators.fleet import gpu_map
@@ -40,7 +41,7 @@ class NodeRow:
 
     @property
     def models(self) -> str:
-        return ", ".join(sorted({short_name(gpu.model) for gpu in self.gpus}))
+        return ", ".join(sorted({model_label(gpu.model) for gpu in self.gpus}))
 
     @property
     def leases(self) -> int:
@@ -79,11 +80,13 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
     shown = [gpu for node in nodes[start : start + NODES_PER_PAGE] for gpu in node]
     wholes = {name: NodeRow(list(its)) for name, its in groupby(fleet, key=lambda gpu: gpu.cluster_name)}
     agents = {each.cluster_id: each for each in observed_objects.agent_statuses(now=request.now)}
+    unsold = {cluster: list(rows) for cluster, rows in groupby(unsold_nodes(), key=lambda node: node.cluster_id)}
     blocks = [
         {
             "cluster": its[0],
             "agent": agents.get(its[0].cluster),
             "whole": wholes[its[0].cluster_name],
+            "unsold": unsold.get(its[0].cluster, []),
             "fixed": any(gpu.sellable.layout for gpu in wholes[its[0].cluster_name].gpus),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda gpu: gpu.node_name)],
         }
@@ -94,7 +97,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
     after = start + NODES_PER_PAGE
     context = {
         "blocks": blocks,
-        "bare": [] if start else bare,
+        "bare": [] if start else [(each, unsold.get(each.cluster_id, [])) for each in bare],
         "count": len(wholes) + len(bare),
         "keys": keys,
         "nodes": len(nodes),

@@ -41,7 +41,7 @@ from web.portal.operators.page_context import (
 )
 
 MAX_NAME_LENGTH, MAX_VERSION_DIGITS = 60, 9
-INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces")
+INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces", "tolerations")
 OUTCOMES_WORST_FIRST = (CheckOutcome.BAD, CheckOutcome.WARN, CheckOutcome.UNKNOWN, CheckOutcome.OK)
 DRIVER_LABELS = {
     "device_plugin": gettext_noop("Device plugin (whole GPUs, MIG, time slicing)"),
@@ -242,7 +242,7 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
     cluster = find_cluster(pk)
     refusal: ProblemError | None = None
     way = cluster_registration.IngressSettings(
-        cluster.domain, cluster.ingress, cluster.bastion, cluster.allowed_namespaces
+        cluster.domain, cluster.ingress, cluster.bastion, cluster.allowed_namespaces, cluster.tolerations
     )
     version = str(cluster.version)
     if request.method == "POST":

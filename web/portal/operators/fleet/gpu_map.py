@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.states import PriceClass
-from broker.services.inventory.gpu_catalogue import short_name
+from broker.services.inventory.gpu_catalogue import model_label
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, LeasedSlice, UnitUse, scaled
 from web.ui.formatting import format_profile
@@ -152,7 +152,7 @@ def _tenant_colours(gpus: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str,
 def _cluster_block(
     name: str, gpus: list[FleetGpu], painted: dict[str, Spans], *, current: str, compact: bool
 ) -> dict[str, Any]:
-    models = ", ".join(sorted({short_name(gpu.model) for gpu in gpus}))
+    models = ", ".join(sorted({model_label(gpu.model) for gpu in gpus}))
     sold = sum(scaled(gpu.units(*CHARGED), gpu.grid) for gpu in gpus)
     return {
         "name": name,

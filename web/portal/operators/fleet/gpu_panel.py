@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from billing.services.reports import earnings
 from broker.models import GpuHealth
-from broker.services.inventory.gpu_catalogue import short_name
+from broker.services.inventory.gpu_catalogue import model_label
 from broker.services.reports import fleet_gpus
 from broker.services.reports.gpu_usage import FleetGpu, UnitRun, UnitUse
 from tenants.services.errors import ObjectNotFound
@@ -46,7 +46,7 @@ class GpuPanel:
 
     @property
     def model(self) -> str:
-        return short_name(self.gpu.model)
+        return model_label(self.gpu.model)
 
     @property
     def state(self) -> str:

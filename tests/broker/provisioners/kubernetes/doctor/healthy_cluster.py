@@ -48,6 +48,20 @@ def node(name: str = "gpu-1", what: GpuNode | None = None, *, ready: str = "True
     return made
 
 
+def plain_node(name: str = "plain") -> ClusterNode:
+    """Return a node without GPUs."""
+    made = node(name)
+    made.metadata.labels = {key: value for key, value in made.metadata.labels.items() if "nvidia.com" not in key}
+    made.status.allocatable = {"cpu": "8", "memory": "32Gi"}
+    return made
+
+
+def cordoned() -> ClusterNode:
+    made = node()
+    made.spec.unschedulable = True
+    return made
+
+
 def tainted(key: str, effect: str = "NoSchedule") -> ClusterNode:
     made = node()
     made.spec.taints = [Taint(key=key, effect=effect)]

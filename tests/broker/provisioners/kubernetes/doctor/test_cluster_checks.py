@@ -19,6 +19,7 @@ from broker.provisioners.kubernetes.doctor.snapshot import (
 )
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
 from broker.provisioners.kubernetes.render import rbac
+from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from tests.broker.provisioners.kubernetes.doctor.healthy_cluster import (
     GROUPS,
     LAYOUTS,
@@ -26,9 +27,11 @@ from tests.broker.provisioners.kubernetes.doctor.healthy_cluster import (
     NOW,
     POLICY,
     WELL,
+    cordoned,
     exporter,
     manifest,
     node,
+    plain_node,
     tainted,
     with_nodes,
 )
@@ -168,10 +171,11 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
         "no project",
     ),
     ("reaper", changed(**without("CronJob")), WARN, "gpubroker-reaper"),
-    ("gpu-nodes", with_nodes(node("plain", gpu__product=None)), BAD, "none of 1 nodes"),
+    ("gpu-nodes", with_nodes(plain_node()), BAD, "none of 1 nodes"),
+    ("gpu-nodes", with_nodes(node(gpu__product=None)), OK, "1 of 1"),
     (
         "gpu-nodes",
-        with_nodes(node(gpu__product=None), driver="dra", slices=[PUBLISHED]),
+        with_nodes(plain_node("gpu-1"), driver="dra", slices=[PUBLISHED]),
         OK,
         "ResourceSlices",
     ),
@@ -190,7 +194,8 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("mig-strategy", with_nodes(node(mig__strategy="none")), WARN, "none on 1"),
     ("mig-strategy", with_nodes(node(what=GpuNode(gpu=L40S), mig__strategy="none")), OK, "none on 1"),
     ("mig-strategy", changed(driver="dra"), OK, "not applicable"),
-    ("sellable-gpus", with_nodes(node(gpu__product="NVIDIA-NEXT-9000")), WARN, "NEXT-9000"),
+    ("sellable-gpus", with_nodes(node(gpu__product="NVIDIA-NEXT-9000")), OK, "8 GPUs can be sold"),
+    ("sellable-gpus", with_nodes(node(gpu__product=None)), WARN, "labels name no GPU product"),
     ("sellable-gpus", changed(inventory=[DiscoveredNode("gpu-1")]), BAD, "no GPU"),
     ("devices-agree", with_nodes(node(what=CUT)), OK, "agree"),
     (
@@ -285,6 +290,8 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("nodes-ready", with_nodes(), BAD, "no nodes"),
     ("heartbeats", changed(heartbeats={}), BAD, "gpu-1"),
     ("heartbeats", changed(heartbeats={"gpu-1": NOW - timedelta(minutes=5)}), WARN, "gpu-1"),
+    ("cordoned", with_nodes(cordoned()), WARN, "cordoned: gpu-1"),
+    ("taints", with_nodes(tainted("sku"), tolerations=parse_tolerations("sku:NoSchedule")), OK, "no taint"),
     ("taints", with_nodes(tainted("team")), WARN, "gpu-1 (team)"),
     ("taints", with_nodes(tainted("node.kubernetes.io/not-ready")), OK, "no taint"),
     ("taints", with_nodes(tainted("team", "PreferNoSchedule")), OK, "no taint"),

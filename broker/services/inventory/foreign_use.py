@@ -1,0 +1,56 @@
+"""Slots that pods outside the broker hold, so that they are not sold.
+
+Where a device plugin picks the physical slice, it is unknown which one a pod of others has: as many free slots of
+that resource are closed as such pods hold. Where devices have names, the GPU they belong to is closed.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from broker.domain.lifecycle.states import Isolation
+from broker.models import Allocation, Gpu
+from broker.provisioners.kubernetes.drivers import gfd
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, ForeignNodeUsage
+from tenants.services.rls import system_scope
+
+Cut = dict[str, Any]  # one slice in Gpu.fixed_layout
+IN_USE = "in_use"  # its key in a cut that a pod of others holds
+USUAL_NAMES = {Isolation.DEVICE: gfd.GPU_RESOURCE, Isolation.SOFT: f"{gfd.GPU_RESOURCE}.shared"}
+USUAL_NAMES[Isolation.NONE] = USUAL_NAMES[Isolation.SOFT]
+
+
+def close_slots(layouts: dict[int, list[Cut]], gpus: Iterable[Gpu], usage: ForeignNodeUsage) -> None:
+    """Mark the cuts of a node's GPUs, by GPU index, that pods of others hold.
+
+    Cuts that leases hold stay open; among the free ones the last are closed.
+    """
+    wanted = {
+        name: int(amount) for name, amount in usage.amounts.items() if name.startswith(gfd.PREFIX) and amount >= 1
+    }
+    if not wanted:
+        return
+    leased = _leased_starts(gpus)
+    for index, cuts in sorted(layouts.items(), reverse=True):
+        for cut in reversed(cuts):
+            name = requested_name(cut)
+            if wanted.get(name) and (index, cut["start"]) not in leased:
+                cut[IN_USE] = True
+                wanted[name] -= 1
+
+
+def requested_name(cut: Cut) -> str:
+    """Return the resource name by which pods request a cut."""
+    isolation = Isolation(cut["isolation"])
+    return str(cut.get("resource_name") or USUAL_NAMES.get(isolation) or gfd.mig_resource_name(cut["profile"]))
+
+
+def foreign_holder(found: DiscoveredGpu, usage: ForeignNodeUsage) -> str:
+    """Return who outside the broker holds a GPU or a device of it; empty if nobody does."""
+    return next((usage.devices[name] for name in (found.uuid, *found.devices) if name in usage.devices), "")
+
+
+def _leased_starts(gpus: Iterable[Gpu]) -> set[tuple[int, int]]:
+    index = {gpu.pk: gpu.index for gpu in gpus}
+    with system_scope():
+        held = Allocation.objects.filter(gpu__in=index, released_at=None).values_list("gpu_id", "placement")
+        return {(index[gpu], placement.lower) for gpu, placement in held}

@@ -1,0 +1,129 @@
+"""What pods and claims outside the broker hold, as a watch reports them."""
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from broker.provisioners.kubernetes.agent.foreign_usage import ForeignPodSpec, ForeignUsage, pod_requests
+from broker.provisioners.kubernetes.client.kinds import POD, RESOURCE_CLAIM, Kind
+from broker.provisioners.kubernetes.client.objects import Raw
+
+OURS = "ins_1"
+
+
+def raw(thing: dict[str, Any]) -> Raw:
+    return Raw(msgspec.json.encode(thing))
+
+
+def pod(name: str = "train-0", phase: str = "Running", node: str = "n1", **meta: Any) -> Raw:
+    wants = {"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": "2"}
+    return raw(
+        {
+            "metadata": {"name": name, "namespace": "team-a", **meta},
+            "spec": {"nodeName": node, "containers": [{"resources": {"limits": wants}}]},
+            "status": {"phase": phase},
+        }
+    )
+
+
+def claim(*devices: str, name: str = "train-gpu") -> Raw:
+    results = [{"driver": "gpu.nvidia.com", "pool": "n1", "device": each} for each in devices]
+    status = {"allocation": {"devices": {"results": results}}} if devices else {}
+    return raw({"metadata": {"name": name, "namespace": "team-a"}, "status": status})
+
+
+def usage_after(*items: Raw, kind: Kind = POD) -> ForeignUsage:
+    usage = ForeignUsage(OURS)
+    usage.begun(kind)
+    usage.paged(kind, list(items), 5)
+    usage.listed(kind, 5)
+    return usage
+
+
+def test_requests_of_running_pods_are_summed_by_node() -> None:
+    found = usage_after(pod("a"), pod("b"), pod("c", node="n2"), pod("d", node="")).by_node()
+    assert {node: dict(usage.amounts) for node, usage in found.items()} == {
+        "n1": {"cpu": Fraction(1), "memory": Fraction(4 * 2**30), "nvidia.com/gpu": Fraction(4)},
+        "n2": {"cpu": Fraction(1, 2), "memory": Fraction(2 * 2**30), "nvidia.com/gpu": Fraction(2)},
+    }
+
+
+def test_an_ended_or_deleted_pod_holds_nothing() -> None:
+    usage = usage_after(pod("a"), pod("b"))
+    usage.changed(POD, "MODIFIED", pod("a", phase="Succeeded"), 6)
+    usage.changed(POD, "DELETED", pod("b"), 7)
+    assert usage.by_node() == {}
+
+
+def test_a_pod_missing_from_a_new_list_holds_nothing() -> None:
+    usage = usage_after(pod("a"), pod("b"))
+    usage.begun(POD)
+    usage.paged(POD, [pod("b")], 9)
+    usage.listed(POD, 9)
+    assert usage.by_node()["n1"].amounts["nvidia.com/gpu"] == 2
+
+
+def test_a_pod_of_a_lease_from_before_the_installation_label_is_ours() -> None:
+    assert usage_after(pod(labels={"gpubroker.dev/lease": "lse_1"})).by_node() == {}
+    other = {"gpubroker.dev/lease": "lse_1", "gpubroker.dev/installation": "ins_2"}
+    assert usage_after(pod(labels=other)).by_node()["n1"].amounts["nvidia.com/gpu"] == 2
+
+
+def test_devices_of_allocated_claims_name_their_holder() -> None:
+    usage = usage_after(claim("gpu-0", "gpu-1-mig-1g10gb-19-0"), kind=RESOURCE_CLAIM)
+    assert usage.by_node()["n1"].devices == {
+        "gpu-0": "team-a/train-gpu",
+        "gpu-1-mig-1g10gb-19-0": "team-a/train-gpu",
+    }
+    usage.changed(RESOURCE_CLAIM, "MODIFIED", claim(), 8)
+    assert usage.by_node() == {}
+
+
+def test_hami_pods_name_their_gpus() -> None:
+    annotations = {"hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,8000,30:GPU-b,NVIDIA,8000,30:;"}
+    found = usage_after(pod(annotations=annotations)).by_node()
+    assert set(found["n1"].devices) == {"GPU-a", "GPU-b"}
+
+
+def test_changes_are_reported_once_and_only_if_usage_changed() -> None:
+    usage = usage_after(pod())
+    assert (usage.take_change(), usage.take_change()) == (True, False)
+    usage.changed(POD, "MODIFIED", pod(resourceVersion="9"), 9)
+    usage.heard(POD, 10)
+    assert not usage.take_change()
+    usage.changed(POD, "DELETED", pod(), 11)
+    assert usage.take_change()
+
+
+def test_usage_is_incomplete_until_all_expected_kinds_are_listed() -> None:
+    usage = ForeignUsage(OURS)
+    assert usage.is_complete
+    usage.expect([POD, RESOURCE_CLAIM])
+    usage.begun(POD)
+    usage.listed(POD, 1)
+    assert not usage.is_complete
+    usage.begun(RESOURCE_CLAIM)
+    usage.listed(RESOURCE_CLAIM, 1)
+    assert usage.is_complete
+
+
+def container(cpu: str, **more: Any) -> dict[str, Any]:
+    return {"resources": {"requests": {"cpu": cpu}}, **more}
+
+
+def test_a_pod_holds_what_the_scheduler_counts_for_it() -> None:
+    """The largest init container counts if it needs more than all others; sidecars and overhead are added."""
+
+    def cpus(**spec: Any) -> Fraction:
+        return pod_requests(msgspec.convert(spec, ForeignPodSpec))["cpu"]
+
+    two = [container("1"), container("500m")]
+    assert cpus(containers=two) == Fraction(3, 2)
+    assert cpus(containers=two, initContainers=[container("4")]) == 4
+    assert cpus(containers=two, initContainers=[container("1", restartPolicy="Always")]) == Fraction(5, 2)
+    assert cpus(containers=two, overhead={"cpu": "250m"}) == Fraction(7, 4)
+
+
+def test_the_selector_excludes_this_installation_only() -> None:
+    assert ForeignUsage(OURS).selector == "gpubroker.dev/installation!=ins_1"

@@ -1,0 +1,130 @@
+"""Pods outside the broker on GPU nodes: what they hold is not sold."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.states import Isolation, LeaseState
+from broker.models import Cluster, Gpu, Lease, Offering, OfferingState
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    DiscoveredSlice,
+    ForeignNodeUsage,
+)
+from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory import gpu_catalogue
+from broker.services.placement import available_capacity
+from broker.services.queue import queue_scheduling
+from broker.services.reports import fleet_gpus
+from broker.services.reports.gpu_usage import UnitUse
+from tenants.services.rls import staff_scope
+from tests.simulation import (
+    MODEL,
+    NOW,
+    Simulation,
+    TenantContext,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+)
+
+WHOLE = (DiscoveredSlice(0, 8, "whole-gpu"),)
+ONES = tuple(DiscoveredSlice(start, 1, "1g.10gb") for start in range(7))
+
+
+def whole_gpus(count: int) -> tuple[DiscoveredGpu, ...]:
+    return tuple(DiscoveredGpu(index, f"n1/{index}", MODEL, Isolation.DEVICE, WHOLE) for index in range(count))
+
+
+def update_n1(cluster: Cluster, gpus: tuple[DiscoveredGpu, ...], **held: int) -> None:
+    amounts = {f"nvidia.com/{name.replace('__', '-')}": Fraction(count) for name, count in held.items()}
+    node = DiscoveredNode("n1", gpus, foreign=ForeignNodeUsage(amounts))
+    assert cluster_registration.update_inventory(cluster, [node], now=NOW) == []
+
+
+@pytest.fixture
+def kestrel(cluster: Cluster) -> TenantContext:
+    update_n1(cluster, whole_gpus(8))
+    gpu_catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    return create_tenant("Kestrel")
+
+
+def free(profile: str = "whole-gpu") -> int:
+    wanted = offering(profile)
+    return available_capacity.count_available([wanted])[wanted.pk]
+
+
+def place(sim: Simulation, owner: TenantContext, count: int, profile: str = "whole-gpu") -> list[Lease]:
+    leases = [sim.request_lease(owner, offering(profile)) for _ in range(count)]
+    queue_scheduling.run_queue((MODEL, "eu"), now=sim.now)
+    return leases
+
+
+def test_gpus_held_by_pods_of_others_are_not_for_sale(cluster: Cluster, kestrel: TenantContext) -> None:
+    assert free() == 8
+    update_n1(cluster, whole_gpus(8), gpu=3)
+    assert free() == 5
+    update_n1(cluster, whole_gpus(8))
+    assert free() == 8
+
+
+def test_leases_and_pods_of_others_never_exceed_a_node(
+    cluster: Cluster, kestrel: TenantContext, sim: Simulation
+) -> None:
+    placed = place(sim, kestrel, 4)
+    update_n1(cluster, whole_gpus(8), gpu=3)
+    assert free() == 1
+    more = place(sim, kestrel, 2)
+    assert [bool(held_allocations(lease)) for lease in (*placed, *more)] == [True] * 5 + [False]
+    waiting = reload_lease(more[1])
+    assert waiting.state == LeaseState.QUEUED
+
+
+def test_slots_of_leases_stay_theirs_when_a_pod_of_others_starts(
+    cluster: Cluster, kestrel: TenantContext, sim: Simulation
+) -> None:
+    (lease,) = place(sim, kestrel, 1)
+    (held,) = held_allocations(lease)
+    update_n1(cluster, whole_gpus(8), gpu=7)
+    assert free() == 0
+    assert not any(cut.get("in_use") for cut in Gpu.objects.get(pk=held.gpu_id).fixed_layout)
+
+
+def test_mig_slices_held_by_pods_of_others_are_not_for_sale(
+    cluster: Cluster, kestrel: TenantContext, sim: Simulation
+) -> None:
+    cut = tuple(DiscoveredGpu(i, f"n1/{i}", MODEL, Isolation.HARDWARE, ONES) for i in range(2))
+    update_n1(cluster, cut)
+    gpu_catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    assert free("1g.10gb") == 14
+    update_n1(cluster, cut, **{"mig__1g.10gb": 9})
+    assert free("1g.10gb") == 5
+    leases = place(sim, kestrel, 6, "1g.10gb")
+    assert [bool(held_allocations(lease)) for lease in leases] == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize("name", ["GPU-a", "gpu-0-mig-1g10gb-19-0"])
+def test_a_gpu_with_a_device_held_by_others_is_not_for_sale(cluster: Cluster, name: str) -> None:
+    def update(usage: ForeignNodeUsage) -> Any:
+        devices = ("gpu-0", "gpu-0-mig-1g10gb-19-0")
+        gpu = DiscoveredGpu(0, "GPU-a", MODEL, Isolation.HARDWARE, (), devices=devices)
+        node = DiscoveredNode("n1", (gpu,), foreign=usage)
+        cluster_registration.update_inventory(cluster, [node], now=NOW)
+        return Gpu.objects.get()
+
+    assert update(ForeignNodeUsage(devices={name: "team-a/train-0"})).foreign_holder == "team-a/train-0"
+    assert not Gpu.objects.sellable().exists()
+    assert update(ForeignNodeUsage(devices={"gpu-1": "team-a/train-0"})).foreign_holder == ""
+    assert Gpu.objects.sellable().exists()
+
+
+def test_a_gpu_held_by_others_is_shown_as_out_of_sale(cluster: Cluster, kestrel: TenantContext) -> None:
+    update_n1(cluster, whole_gpus(8), gpu=3)
+    with staff_scope():
+        uses = [gpu.idle_use for gpu in fleet_gpus.load_gpus()]
+    assert uses == [None] * 5 + [UnitUse.MAINTENANCE] * 3
