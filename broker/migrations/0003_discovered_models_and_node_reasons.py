@@ -2,7 +2,6 @@
 
 from django.db import migrations, models
 
-
 TRACK_NODES = """
 DROP TRIGGER changed ON broker_node;
 CREATE TRIGGER changed BEFORE UPDATE ON broker_node FOR EACH ROW
@@ -43,7 +42,6 @@ CREATE TRIGGER changed BEFORE UPDATE ON broker_node FOR EACH ROW
 
 class Migration(migrations.Migration):
     """Add discovered GPU models, tolerations, and why nodes take no pods."""
-
 
     dependencies = [
         ("broker", "0002_database_rules"),

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from broker.domain.geometry.host_resources import HostResources
 from broker.models.keys import ID_LENGTH, cluster_id, gpu_id, node_id
 
 
@@ -86,9 +87,14 @@ class Node(models.Model):
     # Set while it is closed because it did not accept a lease's pod, although its cluster says it is fine.
     refused_until = models.DateTimeField(null=True)
     refused_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
-    inventory_problem = models.CharField(
-        max_length=500, blank=True, default="", db_default=""
-    )  # what of it is not sold
+    # What of it is not sold.
+    inventory_problem = models.CharField(max_length=500, blank=True, default="", db_default="")
+    # What it has for leases, after a margin for the system; zero: not reported.
+    cpu_milli = models.PositiveIntegerField(default=0, db_default=0)
+    memory_mib = models.PositiveIntegerField(default=0, db_default=0)
+    scratch_mib = models.PositiveIntegerField(default=0, db_default=0)
+    # Which published offering promises more than it has; empty: none does.
+    resource_shortage = models.CharField(max_length=300, blank=True, default="", db_default="")
     version = models.PositiveIntegerField(default=1)
 
     class Meta:
@@ -102,9 +108,14 @@ class Node(models.Model):
 
     @property
     def unsold_reason(self) -> str:
-        """Return why it takes no pods, else what of it is not sold."""
+        """Return why nothing is placed there, else what of it is not sold."""
         refused = self.refused_reason if self.refused_until else ""
-        return self.unschedulable_reason or refused or self.inventory_problem
+        return self.unschedulable_reason or refused or self.resource_shortage or self.inventory_problem
+
+    @property
+    def host_resources(self) -> HostResources:
+        """Return what it has for leases."""
+        return HostResources(self.cpu_milli, self.memory_mib, self.scratch_mib)
 
 
 class GpuQuerySet(models.QuerySet["Gpu"]):
@@ -115,6 +126,7 @@ class GpuQuerySet(models.QuerySet["Gpu"]):
             node__state=NodeState.READY,
             node__unschedulable_reason="",
             node__refused_until=None,
+            node__resource_shortage="",
             out_of_service_since=None,
             foreign_holder="",
             node__cluster__unreachable_since=None,

@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db import connection, models
 from django.db.models import Q
 
+from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.lease_transitions import ENDING_STATES, HOLDS_CAPACITY, NEXT_STATES, SETTLED_STATES
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import EndReason, Isolation, LeaseCondition, LeaseState
@@ -40,6 +41,11 @@ class Lease(TenantOwned):
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT)
     name = models.CharField(max_length=120)
     quantity = models.PositiveIntegerField(default=1)  # slices; more than one is a gang, all or nothing
+    # What each of its slices brings of its node, as offered when it was requested; zero: requested before that
+    # was recorded.
+    cpu_milli = models.PositiveIntegerField(default=0, db_default=0)
+    host_memory_mib = models.PositiveIntegerField(default=0, db_default=0)
+    scratch_mib = models.PositiveIntegerField(default=0, db_default=0)
     same_node = models.BooleanField(default=False)
     topology = models.CharField(  # how closely its GPUs are linked, a key of `placement.topology.ASKED`
         max_length=10, blank=True, default="", db_default=""
@@ -120,6 +126,11 @@ class Lease(TenantOwned):
     def stays(self) -> str:
         """Return why a lease like this is never relocated; empty where it may be."""
         return why_not_relocatable(Isolation(self.offering.isolation), self.quantity)
+
+    @property
+    def recorded_resources(self) -> HostResources:
+        """Return what each of its slices brings of its node; unknown for an old lease."""
+        return HostResources(self.cpu_milli, self.host_memory_mib, self.scratch_mib)
 
     @property
     def queues_since(self) -> datetime:

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models.inventory import GpuModel
 from broker.models.keys import ID_LENGTH, offering_id
@@ -34,6 +35,14 @@ class Offering(models.Model):
     label = models.CharField(max_length=120)
     milli_units = models.PositiveIntegerField()  # thousandths of a quota unit that one slice uses
     memory_gb = models.PositiveIntegerField()
+    # What one slice brings of its node; zero for storage.
+    cpu_milli = models.PositiveIntegerField(default=DEFAULT_OF_A_GPU.cpu_milli, db_default=DEFAULT_OF_A_GPU.cpu_milli)
+    host_memory_mib = models.PositiveIntegerField(
+        default=DEFAULT_OF_A_GPU.memory_mib, db_default=DEFAULT_OF_A_GPU.memory_mib
+    )
+    scratch_mib = models.PositiveIntegerField(
+        default=DEFAULT_OF_A_GPU.scratch_mib, db_default=DEFAULT_OF_A_GPU.scratch_mib
+    )
     state = models.CharField(max_length=10, choices=OfferingState, default=OfferingState.DRAFT)
     created_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
@@ -66,6 +75,11 @@ class Offering(models.Model):
     @property
     def is_storage(self) -> bool:
         return self.gpu_model_id is None
+
+    @property
+    def host_resources(self) -> HostResources:
+        """Return what one slice brings of its node."""
+        return HostResources(self.cpu_milli, self.host_memory_mib, self.scratch_mib)
 
     @property
     def model(self) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.placement.warm_slices import PartitioningEffort
 
 SPEC_NAME = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
@@ -70,6 +71,7 @@ class ProvisionSpec:
     profile: str = ""
     isolation: str = ""
     price_class: str = ""
+    resources: HostResources = DEFAULT_OF_A_GPU  # that each slice brings of its node
     frozen: str = ""  # why that cluster is frozen; empty: it is not
     volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
     paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead

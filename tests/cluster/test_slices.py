@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes import names
@@ -14,7 +15,9 @@ from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceS
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec, ProjectCeilings, SliceSpec
+from broker.services.inventory.node_supplies import NodeSupply, derived_resources
 from tests.broker.domain.fleet import MODELS
 from tests.broker.provisioners.kubernetes.lease_specs import FLEET, LEASE, MIG, SHARE, WHOLE
 from tests.cluster.installed import install, make, open_project, some_id
@@ -26,10 +29,11 @@ from tests.controlplane.plane import ControlPlane
 pytestmark = pytest.mark.cluster
 PLUGIN, CLAIMS = DevicePluginDriver(MODELS), DraDriver(FLEET)
 Asking = Callable[..., LeaseSpec]
+TINY = HostResources(cpu_milli=100, memory_mib=64, scratch_mib=1024)
 
 
 @contextmanager
-def lease_factory(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
+def lease_factory(api: Api, driver: SliceDriver, resources: HostResources = TINY, **most: int) -> Iterator[Asking]:
     """Create leases in a new project; delete both afterwards."""
     install(api, driver)
     project = open_project(api, driver, ceilings=ProjectCeilings(**most))
@@ -39,7 +43,7 @@ def lease_factory(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking
         lease = replace(
             LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=program_spec, slices=places
         )
-        lease = replace(lease, metered=False, offering=replace(offering, cpu_milli=100, memory_mib=64))
+        lease = replace(lease, metered=False, offering=replace(offering, resources=resources))
         make(api, driver, lease)
         return lease
 
@@ -83,6 +87,24 @@ def test_a_pod_placed_on_a_full_node_stays_pending(control_plane: ControlPlane, 
         pod_of(control_plane.api, first)
         waits = pod_of(control_plane.api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
     assert "nodeName" not in waits["spec"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "amounts"),
+    [
+        (8, {"cpu": "95690m", "memory": "1176300008Ki"}),
+        (1, {"cpu": "3920m", "memory": "14719096Ki", "ephemeral-storage": "18242267924"}),
+    ],
+)
+def test_the_scheduler_starts_a_lease_on_every_gpu_of_a_node_with_its_share(
+    gpus: int, amounts: dict[str, str], control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    api, name = control_plane.api, gpu_nodes.add(GpuNode(gpus=gpus, amounts=amounts))
+    node = msgspec.convert(api.get(f"/api/v1/nodes/{name}"), ClusterNode)
+    derived = derived_resources([NodeSupply(node_resources(node), gpus)], 8, 8)
+    with lease_factory(api, PLUGIN, derived) as ask:
+        leases = [ask(WHOLE, place(name, "whole-gpu", 0, 8, gpu=gpu)) for gpu in range(gpus)]
+        assert {pod_of(api, lease)["spec"]["nodeName"] for lease in leases} == {name}
 
 
 def test_a_replica_of_a_shared_gpu_is_allocated(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:

@@ -49,6 +49,7 @@ class GpuNode:
     layouts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     manners: str = "obeys"
     takes: str = "200ms"
+    amounts: Mapping[str, str] = field(default_factory=dict)  # {"cpu": "4"}; the rest is that of a large machine
 
     def gives(self) -> dict[str, str]:
         """Return the extended resources that its device plugin offers."""
@@ -98,7 +99,14 @@ class GpuNode:
 
     def manifest(self, name: str) -> Object:
         """Return the node as its kubelet registers it."""
-        room = {"cpu": "128", "memory": "1Ti", "pods": "250", "ephemeral-storage": "4Ti", **self.gives()}
+        room = {
+            "cpu": "128",
+            "memory": "1Ti",
+            "pods": "250",
+            "ephemeral-storage": "4Ti",
+            **self.amounts,
+            **self.gives(),
+        }
         mig = {STATE: "success"} if self.layouts else {}
         return {
             "apiVersion": "v1",

@@ -10,6 +10,7 @@ from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.templates import TEMPLATES
 from broker.domain.workloads.validation import LONGEST_KEY, LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
 from broker.models import Allocation, Lease, Transition
+from broker.services.inventory.offering_resources import lease_resources
 from tenants.domain.single_line_text import has_control
 from web.api.serializer_fields import NameField, StrictSerializer, TagsField
 
@@ -109,6 +110,9 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     offering = serializers.CharField()
     project = serializers.CharField()
     quantity = serializers.IntegerField()
+    cpu_milli = serializers.IntegerField(help_text="Of each slice, as the offering promised at the request.")
+    host_memory_mib = serializers.IntegerField(help_text="Of each slice.")
+    scratch_mib = serializers.IntegerField(help_text="Of each slice.")
     same_node = serializers.BooleanField()
     topology = serializers.CharField()
     max_duration_s = serializers.IntegerField()
@@ -182,6 +186,7 @@ class LeaseOut(serializers.Serializer[Lease]):
         places = self.context.get("places", {})
         place = places.get(lease.pk)
         move = self.context.get("moves", {}).get(lease.pk) if lease.relocatable else None
+        host = lease_resources(lease)
         return {
             "id": lease.pk,
             "name": lease.name,
@@ -189,6 +194,9 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "offering": lease.offering_id,
                 "project": lease.project_id,
                 "quantity": lease.quantity,
+                "cpu_milli": host.cpu_milli,
+                "host_memory_mib": host.memory_mib,
+                "scratch_mib": host.scratch_mib,
                 "same_node": lease.same_node,
                 "topology": lease.topology,
                 "max_duration_s": lease.max_duration_s,

@@ -33,7 +33,13 @@ class AvailabilityOut(serializers.Serializer[Any]):
     as_of = serializers.DateTimeField()
 
 
-OFFERING_FIELDS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb")
+OFFERING_FIELDS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb",
+                   "cpu_milli", "host_memory_mib", "scratch_mib")  # fmt: skip
+RESOURCE_TEXTS = {
+    "cpu_milli": {"help_text": "CPU of one slice, in thousandths of a CPU."},
+    "host_memory_mib": {"help_text": "Memory of the machine that comes with one slice, in MiB."},
+    "scratch_mib": {"help_text": "Scratch storage of one slice, in MiB; it ends with the lease."},
+}
 
 
 class OfferingOut(serializers.ModelSerializer[Offering]):
@@ -44,6 +50,7 @@ class OfferingOut(serializers.ModelSerializer[Offering]):
     class Meta:
         model = Offering
         fields = (*OFFERING_FIELDS, "units", "state", "availability")
+        extra_kwargs = RESOURCE_TEXTS
 
     def get_units(self, offering: Offering) -> str:
         """Return what one counts against a quota of units, as a decimal."""

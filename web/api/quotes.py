@@ -82,6 +82,9 @@ class QuoteOut(serializers.Serializer[Any]):
 
     offering = serializers.CharField()
     quantity = serializers.IntegerField()
+    cpu_milli = serializers.IntegerField(help_text="Of each slice.")
+    host_memory_mib = serializers.IntegerField(help_text="Of each slice.")
+    scratch_mib = serializers.IntegerField(help_text="Of each slice.")
     max_duration_s = serializers.IntegerField()
     feasible = serializers.BooleanField()
     starts = serializers.ChoiceField(choices=list(quote_answers.STARTS))
@@ -154,6 +157,9 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "expires_at": offer and offer.expires_at,
         "offering": quote.offering.pk,
         "quantity": quote.quantity,
+        "cpu_milli": quote.offering.cpu_milli,
+        "host_memory_mib": quote.offering.host_memory_mib,
+        "scratch_mib": quote.offering.scratch_mib,
         "max_duration_s": quote.duration_s,
         "feasible": quote.feasible,
         "starts": quote.starts,

@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from billing.domain.money import MINUS, exponent_of
+from broker.domain.geometry.host_resources import HostResources
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
 
@@ -169,6 +170,12 @@ def status_words(status: str) -> str:
 def profile_name(profile: str) -> str:
     """Name a profile for people: `whole-gpu` has no other name."""
     return formatting.format_profile(profile)
+
+
+@register.filter
+def resources_text(amounts: HostResources) -> str:
+    """Format what a slice brings: 12 CPUs, 96 GiB memory, 200 GiB scratch."""
+    return formatting.format_resources(amounts)
 
 
 @register.simple_tag

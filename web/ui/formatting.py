@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from django.utils.translation import gettext as _
 
 from billing.domain.money import MINUS, SYMBOLS, exponent_of, format_fixed_point, format_minor, half_up
+from broker.domain.geometry.host_resources import HostResources, format_cpus, format_size
 from broker.domain.geometry.profiles import WHOLE_GPU
 
 NANO = 1_000_000_000
@@ -14,6 +15,17 @@ UNKNOWN = "—"
 def format_profile(profile: str) -> str:
     """Name a profile for people: `whole-gpu` is a whole GPU; a slice keeps its name."""
     return _("whole GPU") if profile == WHOLE_GPU else profile
+
+
+def format_resources(amounts: HostResources) -> str:
+    """Format what a slice brings: 12 CPUs, 96 GiB memory, 200 GiB scratch."""
+    cpus = format_cpus(amounts.cpu_milli)
+    known = [
+        amounts.cpu_milli and (_("1 CPU") if cpus == "1" else _("{cpus} CPUs").format(cpus=cpus)),
+        amounts.memory_mib and _("{size} memory").format(size=format_size(amounts.memory_mib)),
+        amounts.scratch_mib and _("{size} scratch").format(size=format_size(amounts.scratch_mib)),
+    ]
+    return ", ".join(text for text in known if text)
 
 
 def currency_symbol(currency: str) -> str:

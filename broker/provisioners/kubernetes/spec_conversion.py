@@ -19,6 +19,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
             profile=spec.profile,
             isolation=Isolation(spec.isolation),
             price_class=PriceClass(spec.price_class),
+            resources=spec.resources,
         ),
         workload=Workload(
             template=spec.workload or template_name_for(spec.image),

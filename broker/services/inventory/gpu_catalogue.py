@@ -16,6 +16,7 @@ from broker.domain.geometry.quota_units import quota_milli_units
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models import Allocation, Gpu, GpuModel, LayoutPolicy, Offering
 from broker.provisioners.kubernetes.drivers.driver_registry import dynamic_isolations
+from broker.services.inventory.node_supplies import derived_resources, load_node_supplies
 from tenants.services.rls import system_scope
 
 GEOMETRY_FILE = Path(__file__).resolve().parents[2] / "mig_geometry.json"
@@ -119,9 +120,11 @@ def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
 
     Profiles are the whole GPU and every plain MIG slice (no media or graphics variants) that at least one
     GPU publishes, and the shares that nodes or their cluster's driver offer, for on-demand and spot. A
-    simulated cluster can share its GPUs in any way, so its shares are drafted only with `any_share`. Staff
-    then edit and publish the offerings.
+    simulated cluster can share its GPUs in any way, so its shares are drafted only with `any_share`. CPU,
+    memory and scratch are the smallest share that a node of the model and region has. Staff then edit and
+    publish the offerings.
     """
+    supplies = load_node_supplies()
     sold = [*_dedicated_profiles_available(), *_configured_shares(), *_on_demand_shares(any_share)]
     rows = [
         Offering(
@@ -133,9 +136,13 @@ def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
             label=label_of(gpu_model_spec(model), profile),
             milli_units=quota_milli_units(profile, gpu_model_spec(model)),
             memory_gb=memory_of(gpu_model_spec(model), profile),
+            cpu_milli=resources.cpu_milli,
+            host_memory_mib=resources.memory_mib,
+            scratch_mib=resources.scratch_mib,
             created_at=now,
         )
         for model, region, profile in sorted(sold, key=lambda each: each[:2])
+        for resources in [derived_resources(supplies[model, region], profile.memory, gpu_model_spec(model).grid)]
         for price_class in (PriceClass.ON_DEMAND, PriceClass.SPOT)
     ]
     before = Offering.objects.count()

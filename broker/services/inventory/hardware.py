@@ -1,13 +1,14 @@
 """Inventory operations of operators: simulated racks, node states and GPU health."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU
 from broker.models import Cluster, Gpu, GpuHealth, InventoryChange, Node, NodeState
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from ports import outbox
@@ -38,12 +39,15 @@ def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int
     before = Gpu.objects.count()
     for rack in racks:
         gpu_model_spec(rack.model)
+        amounts = DEFAULT_OF_A_GPU.times(rack.gpus_per_node)
         cluster, _ = Cluster.objects.get_or_create(
             name=rack.cluster,
             defaults={"region": rack.region, "allow_shared_gpus": settings.ALLOW_SHARED_GPUS, "created_at": now},
         )
         for number in range(rack.first, rack.first + rack.nodes):
-            node, _ = Node.objects.get_or_create(cluster=cluster, name=f"n{number:02d}", defaults={"state_since": now})
+            node, _ = Node.objects.get_or_create(
+                cluster=cluster, name=f"n{number:02d}", defaults={"state_since": now, **asdict(amounts)}
+            )
             Gpu.objects.bulk_create(
                 [
                     Gpu(

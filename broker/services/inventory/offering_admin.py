@@ -1,16 +1,21 @@
-"""Offering administration: rename, publish and retire."""
+"""Offering administration: rename, publish and retire; CPU, memory and scratch."""
 
+from dataclasses import asdict
 from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F
 
+from broker.domain.geometry.host_resources import FIELDS, LEAST, HostResources
 from broker.models import Offering, OfferingState
+from broker.services.inventory import offering_resources
+from broker.services.inventory.offering_resources import COLUMNS, describe_amount
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 
 MAX_LABEL_LENGTH = 120
+MAX_AMOUNT = 2**31 - 1
 # An offering that was published never becomes a draft again: leases and invoices refer to it.
 NEXT_STATES = {
     OfferingState.DRAFT: {OfferingState.PUBLISHED, OfferingState.RETIRED},
@@ -51,10 +56,48 @@ def set_offering_state(offering: Offering, state: OfferingState, *, actor: Actor
         )
     _update_offering(offering, state=state)
     audit.record(f"offering.{state}", offering, actor=actor, now=now, before=before.value)
+    offering_resources.update_shortages_of(offering, now=now)
     return offering
 
 
-def _update_offering(offering: Offering, **changes: str) -> None:
+@transaction.atomic
+def set_offering_resources(offering: Offering, wanted: HostResources, *, actor: Actor, now: datetime) -> Offering:
+    """Set what a slice brings of its node; leases that were requested before keep theirs.
+
+    Raises InvalidValue for an amount that a node cannot give, StaleVersion when the offering changed.
+    """
+    before = offering.host_resources
+    if wanted == before:
+        return offering
+    if offering.is_storage:
+        raise InvalidValue("cpu_milli", "Storage brings no CPU, memory or scratch.", fix="Change another offering.")
+    largest = offering_resources.largest_resources(offering)
+    for name in FIELDS:
+        if getattr(wanted, name) != getattr(before, name):
+            _check_amount(name, getattr(wanted, name), getattr(LEAST, name), getattr(largest, name))
+    _update_offering(offering, **{column: getattr(wanted, name) for name, column in COLUMNS.items()})
+    audit.record("offering.set_resources", offering, actor=actor, now=now, before=asdict(before), after=asdict(wanted))
+    offering_resources.update_shortages_of(offering, now=now)
+    return offering
+
+
+def _check_amount(name: str, amount: int, least: int, most: int) -> None:
+    """Raise InvalidValue unless every node can give the amount; zero as `most`: unknown."""
+    if amount < least:
+        floor = describe_amount(name, least)
+        raise InvalidValue(COLUMNS[name], f"A slice needs at least {floor}.", fix=f"Enter {floor} or more.")
+    if most and amount > most:
+        ceiling = describe_amount(name, most)
+        raise InvalidValue(
+            COLUMNS[name],
+            f"The smallest node of this GPU model and region has {ceiling} for each such slice.",
+            fix=f"Enter at most {ceiling}.",
+        )
+    if amount > MAX_AMOUNT:
+        raise InvalidValue(COLUMNS[name], "The number is too large.", fix="Enter a smaller one.")
+
+
+def _update_offering(offering: Offering, **changes: str | int) -> None:
     moved = Offering.objects.filter(pk=offering.pk, version=offering.version).update(
         version=F("version") + 1, **changes
     )

@@ -43,6 +43,7 @@ GateResult = Callable[[], None]
 # Columns of a new lease that are written as they are.
 PLAIN_COLUMNS = (
     *("id", "tenant_id", "project_id", "offering_id", "volume_id", "quote_id", "name", "quantity", "same_node"),
+    *("cpu_milli", "host_memory_mib", "scratch_mib"),
     *("topology", "image", "command", "workload", "relocatable", "state_since", "created_at", "max_duration_s"),
     *("end_date", "requested_by", "requested_by_label"),
 )
@@ -119,6 +120,9 @@ def build_lease(
         offering=offering,
         name=wanted.name.strip(),
         quantity=wanted.quantity,
+        cpu_milli=offering.cpu_milli,
+        host_memory_mib=offering.host_memory_mib,
+        scratch_mib=offering.scratch_mib,
         same_node=wanted.same_node,
         topology=wanted.topology,
         image=wanted.image,

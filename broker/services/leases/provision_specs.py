@@ -12,6 +12,7 @@ from broker.domain.lifecycle.states import LeaseCondition, LeaseState
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
+from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
 from broker.services.placement.leftover_slices import required_cut_efforts
 from ports.postgres import sql_statements
@@ -79,6 +80,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None) -> Provi
         profile=lease.offering.profile,
         isolation=lease.offering.isolation,
         price_class=lease.offering.price_class,
+        resources=lease_resources(lease),
         volume=_volume_spec(lease),
         paid_until=lease.ends_at or extension.end_when_active_from(lease, lease.state_since + soon),
         doubted=LeaseCondition.UNREACHABLE in lease.conditions,

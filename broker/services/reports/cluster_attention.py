@@ -64,10 +64,9 @@ def _cluster_items(cluster: Cluster, heard: datetime | None, now: datetime) -> I
 
 
 def unsold_nodes() -> QuerySet[Node]:
-    """Return the nodes that refuse pods, or of which something is not sold, by cluster and name."""
-    rows = Node.objects.exclude(unschedulable_reason="", inventory_problem="", refused_until=None).select_related(
-        "cluster"
-    )
+    """Return the nodes that are not sold, or not completely, by cluster and name."""
+    sold = {"unschedulable_reason": "", "refused_until": None, "resource_shortage": "", "inventory_problem": ""}
+    rows = Node.objects.exclude(**sold).select_related("cluster")
     return rows.order_by("cluster__name", "name")
 
 

@@ -31,6 +31,9 @@ def storage_offering(region: str, *, now: datetime) -> Offering:
         "label": f"Storage, {region}"[:120],
         "milli_units": 0,
         "memory_gb": 0,
+        "cpu_milli": 0,
+        "host_memory_mib": 0,
+        "scratch_mib": 0,
         "created_at": now,
     }
     known, _ = Offering.objects.get_or_create(region=region, state=OfferingState.METERED, defaults=plain)

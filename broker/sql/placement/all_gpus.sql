@@ -1,7 +1,8 @@
 -- Ended placements show which slices a GPU still has. Only those since its node and the GPU last changed state
 -- count, as either may have restarted, and only the latest 32, so that a long history costs nothing.
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_model_id, c.region,
-       g.health = 'healthy' AND n.state = 'ready' AND n.unschedulable_reason = '' AND n.refused_until IS NULL AND g.out_of_service_since IS NULL AND g.foreign_holder = ''
+       g.health = 'healthy' AND n.state = 'ready' AND n.unschedulable_reason = '' AND n.refused_until IS NULL
+         AND n.resource_shortage = '' AND g.out_of_service_since IS NULL AND g.foreign_holder = ''
          AND c.unreachable_since IS NULL AND c.frozen = '',
        c.auto_repartition AND g.fixed_layout -> 0 ->> 'resource_name' IS NULL
          AND NOT g.fixed_layout @> '[{"in_use": true}]', g.layout_policy, g.fixed_layout::text,

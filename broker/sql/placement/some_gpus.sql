@@ -1,6 +1,7 @@
 -- The same as all_gpus.sql for some GPUs, whose slices are looked up one by one.
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_model_id, c.region,
-       g.health = 'healthy' AND n.state = 'ready' AND n.unschedulable_reason = '' AND n.refused_until IS NULL AND g.out_of_service_since IS NULL AND g.foreign_holder = ''
+       g.health = 'healthy' AND n.state = 'ready' AND n.unschedulable_reason = '' AND n.refused_until IS NULL
+         AND n.resource_shortage = '' AND g.out_of_service_since IS NULL AND g.foreign_holder = ''
          AND c.unreachable_since IS NULL AND c.frozen = '',
        c.auto_repartition AND g.fixed_layout -> 0 ->> 'resource_name' IS NULL
          AND NOT g.fixed_layout @> '[{"in_use": true}]', g.layout_policy, g.fixed_layout::text,

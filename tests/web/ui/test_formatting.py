@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from broker.domain.geometry.host_resources import HostResources
 from web.ui import formatting
 
 NOON = datetime(2026, 11, 19, 12, 0, tzinfo=UTC)
@@ -72,3 +73,16 @@ def test_a_time_is_formatted_in_the_tenants_time_zone() -> None:
 def test_a_relative_time_shows_its_direction() -> None:
     assert formatting.format_relative(NOON + timedelta(minutes=18), NOON) == "in 18 min"
     assert formatting.format_relative(NOON - timedelta(days=3), NOON) == "3 d 0 h ago"
+
+
+@pytest.mark.parametrize(
+    ("amounts", "written"),
+    [
+        (HostResources(12_000, 98_304, 204_800), "12 CPUs, 96 GiB memory, 200 GiB scratch"),
+        (HostResources(1000, 256, 0), "1 CPU, 256 MiB memory"),
+        (HostResources(3420, 0, 1024), "3.42 CPUs, 1 GiB scratch"),
+        (HostResources(), ""),
+    ],
+)
+def test_resources_name_only_known_amounts(amounts: HostResources, written: str) -> None:
+    assert formatting.format_resources(amounts) == written

@@ -34,7 +34,8 @@ class NodeOut(serializers.ModelSerializer[Node]):
     class Meta:
         model = Node
         fields = ("id", "name", "cluster", "state", "state_since", "unschedulable_reason", "refused_until",
-                  "refused_reason", "inventory_problem")  # fmt: skip
+                  "refused_reason", "resource_shortage", "inventory_problem", "cpu_milli", "memory_mib",
+                  "scratch_mib")  # fmt: skip
 
 
 class GpuOut(serializers.ModelSerializer[Gpu]):

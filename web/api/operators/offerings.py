@@ -18,11 +18,14 @@ from billing.services.catalogue.price_tiers import TierInput
 from billing.services.reports import price_impact
 from billing.services.reports.price_impact import PricePreview, TenantPriceEffect
 from billing.services.tax import tax_rates
+from broker.domain.geometry.host_resources import HostResources
 from broker.models import Offering, OfferingState
+from broker.services.inventory import offering_admin
+from broker.services.inventory.offering_admin import MAX_AMOUNT
 from broker.services.queue import open_capacity
 from web.api.amounts import MoneyOut, exact_amount_out, hourly_price_out, money_out
 from web.api.base_views import validated_body
-from web.api.offerings import OFFERING_FIELDS, OfferingRows
+from web.api.offerings import OFFERING_FIELDS, RESOURCE_TEXTS, OfferingRows
 from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, tenant_or_missing
 from web.api.operators.price_versions import OperatorPriceVersionOut, OperatorPriceVersionViewSet
 from web.api.serializer_fields import StrictSerializer
@@ -48,6 +51,7 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
     class Meta:
         model = Offering
         fields = (*OFFERING_FIELDS, "state", "free_now", "live_leases", "price_now", "price_next")
+        extra_kwargs = RESOURCE_TEXTS
 
     @extend_schema(responses=serializers.IntegerField(allow_null=True))
     def get_free_now(self, offering: Offering) -> Any:
@@ -126,6 +130,14 @@ class PricePreviewOut(serializers.Serializer[Any]):
     items = PriceImpactOut(many=True)
 
 
+class OfferingResourcesIn(StrictSerializer):
+    """What one slice brings of its node."""
+
+    cpu_milli = serializers.IntegerField(min_value=1, max_value=MAX_AMOUNT, help_text="Thousandths of a CPU.")
+    host_memory_mib = serializers.IntegerField(min_value=1, max_value=MAX_AMOUNT)
+    scratch_mib = serializers.IntegerField(min_value=1, max_value=MAX_AMOUNT)
+
+
 class TaxCategoryIn(StrictSerializer):
     category = serializers.ChoiceField(choices=TaxCategory.choices)
 
@@ -181,6 +193,17 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         return version or tenant_prices.set_tenant_price(
             tenant=tenant, offering=offering, free=body["free"], **price, **self.by
         )
+
+    @OperatorAct(
+        OfferingResourcesIn,
+        description="Set CPU, memory and scratch of one slice. They apply to leases that are requested from now on. No"
+        " more is accepted than the smallest node of the GPU model and region has. Repeating the request changes"
+        " nothing.",
+    )
+    def resources(self, offering: Offering, body: dict[str, Any]) -> Offering:
+        """Set what a slice brings of its node."""
+        wanted = HostResources(body["cpu_milli"], body["host_memory_mib"], body["scratch_mib"])
+        return offering_admin.set_offering_resources(offering, wanted, **self.by)
 
     @extend_schema(
         operation_id="ops_offerings_preview",

@@ -12,10 +12,12 @@ from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
 from billing.services.rating import spend
 from billing.services.rating.spend import LeaseCost
+from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Allocation, Lease
 from broker.models.leases import LeaseQuerySet
+from broker.services.inventory.offering_resources import lease_resources
 from broker.services.queue.queue_positions import QueuePosition, load_queue_positions
 
 ENDS_SOON = timedelta(minutes=30)
@@ -163,6 +165,11 @@ class LeaseRow:
     @property
     def memory_gb(self) -> int:
         return self.lease.offering.memory_gb * self.lease.quantity
+
+    @property
+    def resources(self) -> HostResources:
+        """Return the CPU, memory and scratch of each of its slices."""
+        return lease_resources(self.lease)
 
     @property
     def units(self) -> str:

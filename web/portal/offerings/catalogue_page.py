@@ -30,7 +30,7 @@ MEMORY_CHOICES = [
 ]
 AVAILABILITY_CHOICES = [("now", gettext_noop("free now"))]
 CSV_HEADERS = ["offering", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb",
-         "free_now", "price_per_hour", "currency"]  # fmt: skip
+         "free_now", "price_per_hour", "currency", "cpu_milli", "host_memory_mib", "scratch_mib"]  # fmt: skip
 UNKNOWN_PRICE_SORT_KEY = 10**18
 SORT_KEYS: dict[str, Callable[[OfferingListItem], int]] = {
     "price": lambda item: item.nano_per_hour if item.nano_per_hour is not None else UNKNOWN_PRICE_SORT_KEY,
@@ -169,6 +169,7 @@ def csv_rows(request: PageRequest, listed: list[OfferingListItem]) -> list[list[
     return [
         [s.offering.pk, s.offering.label, s.offering.gpu_model_id, s.offering.profile, s.offering.isolation,
          s.offering.price_class, s.offering.region, s.offering.memory_gb, s.free,
-         "" if s.nano_per_hour is None else format_fixed_point(s.nano_per_hour, 9), request.tenant.currency]
+         "" if s.nano_per_hour is None else format_fixed_point(s.nano_per_hour, 9), request.tenant.currency,
+         s.offering.cpu_milli, s.offering.host_memory_mib, s.offering.scratch_mib]
         for item in listed for s in item.by_price_class.values()
     ]  # fmt: skip

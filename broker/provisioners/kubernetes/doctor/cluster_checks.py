@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+from broker.domain.geometry.host_resources import HostResources, exceeded_fields
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.doctor.findings import CheckResult, ClusterCheck, bad, list_some, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.gpu_checks import gpu_nodes
 from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, require_readable
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources
 from broker.provisioners.kubernetes.tolerations import is_tolerated
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -16,6 +18,7 @@ NAMESPACES_FIX = (
     "Enter the namespaces of the ingress controller, gateway and SSH bastion: `Allowed namespaces` in the"
     " cluster's `Access` settings."
 )
+LEAST_OF_A_GPU = HostResources(cpu_milli=1000, memory_mib=2048)
 SYSTEM_NAMESPACES = ("kube-system", "gpu-operator", "nvidia", "nvidia-gpu-operator")
 
 
@@ -71,6 +74,21 @@ def _check_cordoned(s: ClusterSnapshot) -> CheckResult:
             "Run kubectl uncordon on nodes that should be sold. Nothing is sold there until then.",
         )
     return ok("no GPU node is cordoned")
+
+
+def _check_node_resources(s: ClusterSnapshot) -> CheckResult:
+    there = {node.metadata.name: node_resources(node) for node in require_readable(s.nodes)}
+    machines = [found for found in require_readable(s.inventory) if found.gpus and found.name in there]
+    shares = {found.name: there[found.name].share(1, 1, gpus=len(found.gpus)) for found in machines}
+    if poor := [name for name, share in shares.items() if exceeded_fields(LEAST_OF_A_GPU, share)]:
+        return warn(
+            f"less than 1 CPU or 2 GiB memory for each GPU: {list_some(poor)}",
+            "Use machines with more CPU and memory. Offerings of this GPU model and region bring no more than their"
+            " smallest node has.",
+        )
+    if silent := [name for name, share in shares.items() if not (share.cpu_milli and share.memory_mib)]:
+        return unknown(f"no allocatable CPU or memory: {list_some(silent)}", "Check the kubelets of these nodes.")
+    return ok(f"{len(shares)} GPU nodes have CPU and memory for each GPU")
 
 
 def _check_storage(s: ClusterSnapshot) -> CheckResult:
@@ -205,6 +223,7 @@ CHECKS = (
     ClusterCheck("heartbeats", "A lost lease is charged up to its node's last heartbeat.", _check_heartbeats),
     ClusterCheck("cordoned", "A cordoned node takes no new pods.", _check_cordoned),
     ClusterCheck("taints", "A taint keeps pods of leases from starting.", _check_taints),
+    ClusterCheck("node-resources", "A lease needs CPU and memory beside its GPU.", _check_node_resources),
     ClusterCheck("storage", "Volumes need a StorageClass.", _check_storage),
     ClusterCheck("ingress", "Links to Jupyter and endpoints need an ingress.", _check_ingress),
     ClusterCheck("allowed-namespaces", "Leases accept traffic from these only.", _check_allowed_namespaces),

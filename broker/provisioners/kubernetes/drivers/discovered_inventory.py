@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.host_resources import UNKNOWN, HostResources
 from broker.domain.geometry.published_profiles import PublishedProfiles
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode
@@ -67,6 +68,7 @@ class DiscoveredNode:
     refusal: str = ""  # why it takes no new pods
     foreign: ForeignNodeUsage = NO_FOREIGN_USAGE
     offers_none: bool = False  # it has GPUs and offers none of them at present
+    resources: HostResources = UNKNOWN  # what it has for leases
 
 
 def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:

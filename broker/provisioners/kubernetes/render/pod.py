@@ -96,10 +96,10 @@ def _pin_to_node(node: str) -> Manifest:
 
 def _container(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceRequest, rank: int) -> Manifest:
     resources: Manifest = {name: str(count) for name, count in wants.limits.items()}
-    node = lease.nodes[rank]
-    resources["cpu"] = f"{_proportional(lease, node, lease.offering.cpu_milli)}m"
-    resources["memory"] = f"{_proportional(lease, node, lease.offering.memory_mib)}Mi"
-    resources["ephemeral-storage"] = f"{_proportional(lease, node, lease.offering.scratch_mib)}Mi"
+    host = lease.resources_on(lease.nodes[rank])
+    resources["cpu"] = f"{host.cpu_milli}m"
+    resources["memory"] = f"{host.memory_mib}Mi"
+    resources["ephemeral-storage"] = f"{host.scratch_mib}Mi"
     requirements: Manifest = {"limits": dict(sorted(resources.items())), "requests": dict(sorted(resources.items()))}
     if wants.claim:
         requirements["claims"] = [{"name": "slices"}]
@@ -129,14 +129,6 @@ def _container(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceReque
     if program.template.probe:
         container |= _probes(program.template.probe)
     return container
-
-
-def _proportional(lease: LeaseSpec, node: str, of_a_gpu: int) -> int:
-    """Return the share of a node's resource that comes with a lease's slices.
-
-    It is proportional to the slices' share of their GPUs.
-    """
-    return max(sum(of_a_gpu * each.size // each.grid for each in lease.slices_on(node)), 1)
 
 
 def _escape_dollar(text: str) -> str:
@@ -171,11 +163,11 @@ def _probes(probe: ReadinessProbe) -> Manifest:
 
 
 def _volumes(lease: LeaseSpec, program: ContainerProgram, node: str) -> list[Manifest]:
-    memory = f"{_proportional(lease, node, lease.offering.memory_mib) // SHARED_MEMORY_DIVISOR}Mi"
+    host = lease.resources_on(node)
+    memory = f"{host.memory_mib // SHARED_MEMORY_DIVISOR}Mi"
     volumes: list[Manifest] = [{"emptyDir": {"medium": "Memory", "sizeLimit": memory}, "name": "shm"}]
     if scratch_path(lease, program):
-        size = f"{_proportional(lease, node, lease.offering.scratch_mib)}Mi"
-        volumes.append({"emptyDir": {"sizeLimit": size}, "name": "scratch"})
+        volumes.append({"emptyDir": {"sizeLimit": f"{host.scratch_mib}Mi"}, "name": "scratch"})
     if program.ssh_keys:
         secret = {
             "defaultMode": 0o444,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes.tolerations import Toleration
@@ -60,18 +61,13 @@ class SliceSpec:
 
 @dataclass(frozen=True, slots=True)
 class OfferingSpec:
-    """What was sold, and the node resources that come with a whole GPU.
-
-    A slice brings its proportional share of them.
-    """
+    """What was sold, and the node resources that come with each slice."""
 
     gpu_model: str
     profile: str
     isolation: Isolation
     price_class: PriceClass
-    cpu_milli: int = 12_000  # eight GPUs leave a node of 128 cores a quarter for itself
-    memory_mib: int = 98_304
-    scratch_mib: int = 204_800
+    resources: HostResources = DEFAULT_OF_A_GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +117,7 @@ class LeaseSpec:
     def slices_on(self, node: str) -> tuple[SliceSpec, ...]:
         here = (each for each in self.slices if each.node == node)
         return tuple(sorted(here, key=lambda each: (each.gpu_uuid, each.start)))
+
+    def resources_on(self, node: str) -> HostResources:
+        """Return the CPU, memory and scratch of its pod on a node."""
+        return self.offering.resources.times(len(self.slices_on(node)))

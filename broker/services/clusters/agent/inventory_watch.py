@@ -16,6 +16,7 @@ from broker.provisioners.kubernetes.client.kinds import NODE, RESOURCE_SLICE, Ki
 from broker.provisioners.kubernetes.client.objects import T, decode
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.drivers.discovered_inventory import NO_FOREIGN_USAGE, DiscoveredNode
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources
 from broker.provisioners.kubernetes.observe.node_refusal import node_refusal
 from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES
@@ -68,9 +69,16 @@ class InventoryWatch:
         nodes, slices = self._rows(NODE, objects.ClusterNode), self._rows(RESOURCE_SLICE, objects.ResourceSlice)
         tolerations = parse_tolerations(Cluster.objects.values_list("tolerations", flat=True).get(pk=self.cluster.pk))
         foreign = self._foreign.by_node()
-        refusals = {node.metadata.name: node_refusal(node, tolerations) for node in nodes}
+        known = {node.metadata.name: node for node in nodes}
         found = [
-            replace(each, refusal=refusals.get(each.name, ""), foreign=foreign.get(each.name, NO_FOREIGN_USAGE))
+            replace(
+                each,
+                refusal=node_refusal(node, tolerations),
+                resources=node_resources(node),
+                foreign=foreign.get(each.name, NO_FOREIGN_USAGE),
+            )
+            if (node := known.get(each.name))
+            else each
             for each in self.connection.driver.inventory(nodes, slices, self._class_names())
         ]
         if self._was_taken(found):

@@ -11,6 +11,7 @@ from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.kinds import NODE
 from broker.provisioners.kubernetes.client.objects import decode
 from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
+from broker.provisioners.kubernetes.drivers.node_resources import AMOUNTS
 from broker.services.clusters.health import node_loss
 
 
@@ -39,7 +40,7 @@ class NodeWatch:
                 node_loss.update_node_state(self.cluster, node.metadata.name, hears=hears, now=now)
 
     def _has_changed(self, node: objects.ClusterNode) -> bool:
-        """Return whether a node's devices, labels, taints or readiness differ from the last event."""
+        """Return whether a node's amounts, labels, taints or readiness differ from before."""
         digest = _inventory_digest(node)
         before = self._inventories.get(node.metadata.name)
         self._inventories[node.metadata.name] = digest
@@ -62,13 +63,13 @@ def _inventory_digest(node: objects.ClusterNode) -> int:
     """Return a digest of what a node's inventory and its readiness for pods depend on."""
     ready = node.condition("Ready")
     taints = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
-    devices = frozenset((name, n) for name, n in node.status.allocatable.items() if "/" in name)
+    amounts = frozenset((name, n) for name, n in node.status.allocatable.items() if "/" in name or name in AMOUNTS)
     return hash(
         (
             node.spec.unschedulable,
             ready.status if ready else "",
             taints,
-            devices,
+            amounts,
             frozenset(node.metadata.labels.items()),
             node.metadata.annotations.get(REGISTER_ANNOTATION, ""),
         )

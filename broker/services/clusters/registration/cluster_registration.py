@@ -19,7 +19,7 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     ForeignNodeUsage,
 )
 from broker.provisioners.kubernetes.tolerations import InvalidToleration, parse_tolerations
-from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory import gpu_catalogue, hardware, offering_resources
 from broker.services.inventory.foreign_use import close_slots, foreign_holder
 from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
 from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict
@@ -211,6 +211,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
         Gpu.objects.bulk_create(_assign_ordered_ids([gpu for gpu, _ in new]))
         for gpu, found_gpu in new:
             _update_health(gpu, found_gpu, now)
+        offering_resources.update_shortages(cluster, (node for node in group if node.name in reported), now=now)
     return problems
 
 
@@ -308,10 +309,11 @@ def _gpu_columns(node: Node, found: DiscoveredGpu, foreign: ForeignNodeUsage) ->
 
 
 def _update_node(node: Node, report: DiscoveredNode, now: datetime) -> None:
-    """Record why a node takes no new pods and what of it is not sold."""
-    wanted = {
+    """Record why a node is not sold, or not completely, and its resources."""
+    wanted: dict[str, str | int] = {
         "unschedulable_reason": report.refusal,
         "inventory_problem": "; ".join(report.problems)[:MAX_PROBLEM_LENGTH],
+        **asdict(report.resources),
     }
     if all(getattr(node, name) == value for name, value in wanted.items()):
         return

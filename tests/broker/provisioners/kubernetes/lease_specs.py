@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
@@ -27,9 +28,10 @@ PROJECT = ProjectSpec(
     "prj_01m7yvision000000000000000",
     "acme",
 )
-MIG = OfferingSpec("H100-80GB", "1g.10gb", Isolation.HARDWARE, PriceClass.ON_DEMAND)
+EIGHTH, QUARTER = DEFAULT_OF_A_GPU.share(1, 8), DEFAULT_OF_A_GPU.share(1, 4)
+MIG = OfferingSpec("H100-80GB", "1g.10gb", Isolation.HARDWARE, PriceClass.ON_DEMAND, EIGHTH)
 WHOLE = OfferingSpec("H100-80GB", "whole-gpu", Isolation.DEVICE, PriceClass.ON_DEMAND)
-SHARE = OfferingSpec("H100-80GB", "quarter", Isolation.SOFT, PriceClass.SPOT)
+SHARE = OfferingSpec("H100-80GB", "quarter", Isolation.SOFT, PriceClass.SPOT, QUARTER)
 ONE = SliceSpec("gpu-node-1", GPU_UUID, "1g.10gb", 5, 1, 8, 80)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
 ROUTE = RouteSpec("ingress", "public", "leases.example")

@@ -8,6 +8,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes import labels
@@ -32,6 +33,7 @@ from tests.broker.provisioners.kubernetes.lease_specs import (
     PROJECT,
     SHARE,
     VOLUME,
+    WHOLE,
     kinds,
     of_kind,
     pods,
@@ -170,10 +172,24 @@ def _pin(pod: dict[str, Any]) -> str:
     return str(pinned["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
-def test_a_slice_requests_cpu_in_proportion_to_its_gpu() -> None:
-    (slice_of_it,), (whole,) = pods(rendered(LEASE)), pods(rendered(replace(GANG, slices=GANG.slices[:1])))
-    requests = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
-    assert requests == ["1500m", "12000m"]
+def test_a_pod_requests_what_the_offering_promises_for_each_of_its_slices() -> None:
+    promised = replace(WHOLE, resources=HostResources(cpu_milli=3400, memory_mib=13_312, scratch_mib=14_336))
+    alone, both = replace(GANG, offering=promised, slices=GANG.slices[:1]), replace(GANG, offering=promised)
+    requests = [_requests(pod) for pod in (*pods(rendered(alone)), *pods(rendered(both)))]
+    two = ("6800m", "26624Mi", "28672Mi")
+    assert requests == [("3400m", "13312Mi", "14336Mi"), two, two]
+
+
+def test_shared_memory_and_scratch_have_the_limits_of_the_offering() -> None:
+    (pod,) = pods(rendered(replace(LEASE, offering=replace(MIG, resources=HostResources(400, 1664, 2048)))))
+    volumes = {each["name"]: each.get("emptyDir", {}).get("sizeLimit") for each in pod["spec"]["volumes"]}
+    assert (volumes["shm"], volumes["scratch"]) == ("832Mi", "2048Mi")
+
+
+def _requests(pod: dict[str, Any]) -> tuple[str, ...]:
+    resources = pod["spec"]["containers"][0]["resources"]
+    assert resources["requests"] == resources["limits"]
+    return tuple(resources["requests"][name] for name in ("cpu", "memory", "ephemeral-storage"))
 
 
 def test_a_spot_lease_has_the_spot_priority_class() -> None:

@@ -8,8 +8,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
+from broker.domain.geometry.host_resources import HostResources
 from broker.management.cluster_lookup import find_cluster
-from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, GpuModel, Node
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, GpuModel, Node, Offering, OfferingState
 from broker.provisioners.kubernetes import cluster_connection as clusters
 from broker.provisioners.kubernetes.agent.agent_heartbeat import BEAT_ANNOTATION
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
@@ -46,7 +47,7 @@ def node(name: str = "n01", ready: str = "True", version: int = 3, **allocatable
             },
         },
         "status": {
-            "allocatable": {"nvidia.com/gpu": "1"},
+            "allocatable": {"nvidia.com/gpu": "1", **allocatable},
             "conditions": [{"type": "Ready", "status": ready}],
         },
     }
@@ -269,6 +270,25 @@ def test_a_node_repartitioned_by_hand_is_read_again_within_two_seconds(
     assert agent.inventory.is_due(clock.monotonic() + 2)
     agent.take_inventory(now=sim.now)
     assert [len(gpu.fixed_layout) for gpu in Gpu.objects.all()] == [7]
+
+
+def test_the_amounts_of_a_node_are_stored_and_checked_against_offerings(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    connect_to(agent, serve)
+    agent.absorb(nodes(node(cpu="3920m", memory="14719096Ki")), now=sim.now)
+    agent.run_turn(0)
+    assert Node.objects.get().host_resources == HostResources(3420, 13_350, 0)
+    assert Gpu.objects.sellable().count() == 1
+    gpu_catalogue.derive_offerings(now=sim.now)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    agent.absorb([found(NODE, "MODIFIED", node(version=10, cpu="3", memory="14719096Ki"), version=10)], now=sim.now)
+    agent.run_turn(2)
+    assert "whole GPU promises 3.4 CPUs, this node has 2.5 CPUs" in Node.objects.get().resource_shortage
+    assert Gpu.objects.sellable().count() == 0
+    agent.absorb([found(NODE, "MODIFIED", node(version=11, cpu="4", memory="14719096Ki"), version=11)], now=sim.now)
+    agent.run_turn(4)
+    assert (Node.objects.get().resource_shortage, Gpu.objects.sellable().count()) == ("", 1)
 
 
 def test_a_tolerated_taint_keeps_a_node_in_sale(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:

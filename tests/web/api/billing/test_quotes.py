@@ -270,3 +270,8 @@ def test_a_quote_without_a_price_has_no_token_and_no_expiry(kestrel: TenantConte
     with simulate():
         quote = ask(kestrel, offering("4g.40gb")).json()
     assert [quote[name] for name in ("id", "quote", "expires_at", "total_cap")] == [None] * 4
+
+
+def test_a_quote_names_the_resources_of_each_slice(kestrel: TenantContext) -> None:
+    body = ask(kestrel, offering("1g.10gb"), quantity=2).json()
+    assert (body["cpu_milli"], body["host_memory_mib"], body["scratch_mib"]) == (1500, 12_288, 25_600)

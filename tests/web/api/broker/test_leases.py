@@ -449,3 +449,12 @@ def test_the_api_lists_the_connections_of_the_page_while_a_lease_runs(
     assert other_tenant_api.get(f"leases/{lease.pk}/connections").status_code == 404
     sim.release_lease(lease)
     assert api.get(f"leases/{lease.pk}/connections").body["items"] == []
+
+
+def test_a_lease_shows_the_resources_of_each_slice_as_they_were_requested(
+    api: Api, kestrel: TenantContext, sim: Simulation
+) -> None:
+    lease = sim.create_lease(kestrel, offering("1g.10gb"))
+    Offering.objects.update(cpu_milli=100)
+    spec = api.get(f"leases/{lease.pk}").body["spec"]
+    assert (spec["cpu_milli"], spec["host_memory_mib"], spec["scratch_mib"]) == (1500, 12_288, 25_600)

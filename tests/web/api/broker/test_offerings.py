@@ -112,3 +112,8 @@ def test_operators_read_the_fleet(operator: Client) -> None:
 def test_an_operator_without_a_required_second_factor_gets_a_404(operator: Client, settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     assert operator.get("/api/v1/gpus").status_code == 404
+
+
+def test_an_offering_shows_the_cpu_memory_and_scratch_of_one_slice(api: Api) -> None:
+    read = api.get(f"offerings/{offering('1g.10gb').pk}").body
+    assert (read["cpu_milli"], read["host_memory_mib"], read["scratch_mib"]) == (1500, 12_288, 25_600)

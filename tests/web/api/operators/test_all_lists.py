@@ -114,6 +114,18 @@ def test_offerings_show_price_free_count_and_live_leases(portal: PortalSession, 
     assert price["created_by"] == ""
 
 
+def test_operators_set_the_cpu_memory_and_scratch_of_an_offering(portal: PortalSession, operator: Client) -> None:
+    what = offering("1g.10gb")
+    body = {"cpu_milli": 1000, "host_memory_mib": 8192, "scratch_mib": 10_240}
+    shown = put(operator, f"ops/offerings/{what.pk}/resources", **body).json()
+    assert {name: shown[name] for name in body} == body
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
+    assert (lease.cpu_milli, lease.host_memory_mib, lease.scratch_mib) == (1000, 8192, 10_240)
+    refused = put(operator, f"ops/offerings/{what.pk}/resources", **{**body, "cpu_milli": 1501})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "cpu_milli")
+    assert put(operator, f"ops/offerings/{what.pk}/resources", cpu_milli=1000).status_code == 400
+
+
 def test_integrity_checks_are_checked_and_payments_listed(portal: PortalSession, operator: Client) -> None:
     proofs = items(operator, "ops/integrity-checks")
     assert {"no oversell", "charges match usage"} <= {proof["name"] for proof in proofs if proof["holds"]}

@@ -90,8 +90,9 @@ def test_the_catalogue_shows_the_exact_number_of_free_offerings(portal: PortalSe
         free = available_capacity.count_available([offering("3g.40gb"), offering("whole-gpu")])
     assert free[offering("whole-gpu").pk] == 7
     page = portal.read("/catalogue/")
-    assert f"3g.40gb H100 SXM 80GB 40 GB hardware eu-north {free[offering('3g.40gb').pk]} free" in page
-    assert "Whole GPU H100 SXM 80GB 80 GB device eu-north 7 free" in page
+    half, whole = "6 CPUs, 48 GiB memory, 100 GiB scratch", "12 CPUs, 96 GiB memory, 200 GiB scratch"
+    assert f"3g.40gb H100 SXM 80GB {half} 40 GB hardware eu-north {free[offering('3g.40gb').pk]} free" in page
+    assert f"Whole GPU H100 SXM 80GB {whole} 80 GB device eu-north 7 free" in page
 
 
 def test_the_catalogue_shows_how_many_leases_the_quota_allows(portal: PortalSession) -> None:

@@ -23,6 +23,7 @@ from billing.services.reports import price_impact
 from billing.services.reports.price_impact import PricePreview
 from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.services.inventory import gpu_catalogue, offering_admin
+from broker.services.inventory.offering_resources import COLUMNS
 from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
 from tenants.services.errors import InvalidValue, ProblemError
@@ -41,6 +42,8 @@ from web.portal.operators.page_context import (
     operator_page,
     render_refused,
 )
+from web.portal.operators.pricing.resource_form import ResourceForm, is_resource_form, parse_resources
+from web.ui.formatting import format_resources
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
 
@@ -195,6 +198,7 @@ class OfferingPage:
     wrong_field: str  # the refused field
     new_price: str
     label: str
+    resources: ResourceForm | None  # None: storage
     preview_panel: PricePreviewPanel | None
     calls: list[dict[str, str]]
 
@@ -207,6 +211,10 @@ class OfferingPage:
     @property
     def currency(self) -> str:
         return settings.CURRENCY
+
+    @property
+    def has_wrong_resources(self) -> bool:
+        return self.wrong_field in COLUMNS.values()
 
     @property
     def wrong_tiers(self) -> bool:
@@ -238,6 +246,7 @@ def build_offering_page(
         wrong_field=wrong,
         new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
+        resources=None if found.is_storage else ResourceForm.of(found, request.POST),
         preview_panel=preview_panel,
         calls=[
             operator_api_call(
@@ -284,6 +293,12 @@ def _change_offering(request: OperatorRequest, found: Offering) -> str:
     if "label" in request.POST:
         offering_admin.rename_offering(found, label=request.POST["label"], actor=request.actor, now=request.now)
         return _("The offering was renamed to {found_label}.").format(found_label=found.label)
+    if is_resource_form(request.POST):
+        wanted = parse_resources(request.POST)
+        offering_admin.set_offering_resources(found, wanted, actor=request.actor, now=request.now)
+        return _("Leases requested from now on have {amounts} for each slice.").format(
+            amounts=format_resources(found.host_resources)
+        )
     nano, since = (
         price_list.parse_nano_per_hour(request.POST.get("price", "")),
         parse_price_start(request.POST.get("from", ""), request.now),

@@ -68,6 +68,14 @@ def tainted(key: str, effect: str = "NoSchedule") -> ClusterNode:
     return made
 
 
+def with_allocatable(**amounts: str) -> ClusterNode:
+    """Return a node that reports these amounts beside its GPUs, and no others."""
+    made = node()
+    gpus = {name: amount for name, amount in made.status.allocatable.items() if "/" in name}
+    made.status.allocatable = {**gpus, **amounts}
+    return made
+
+
 def exporter(*, ready: int = 1, **env: str) -> dict[str, Any]:
     values = {
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "true",

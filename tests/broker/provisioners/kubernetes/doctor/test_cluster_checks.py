@@ -33,6 +33,7 @@ from tests.broker.provisioners.kubernetes.doctor.healthy_cluster import (
     node,
     plain_node,
     tainted,
+    with_allocatable,
     with_nodes,
 )
 from tests.controlplane.devices import published
@@ -295,6 +296,10 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("taints", with_nodes(tainted("team")), WARN, "gpu-1 (team)"),
     ("taints", with_nodes(tainted("node.kubernetes.io/not-ready")), OK, "no taint"),
     ("taints", with_nodes(tainted("team", "PreferNoSchedule")), OK, "no taint"),
+    ("node-resources", changed(), OK, "1 GPU nodes"),
+    ("node-resources", with_nodes(with_allocatable(cpu="4", memory="1Ti")), WARN, "less than 1 CPU"),
+    ("node-resources", with_nodes(with_allocatable(cpu="128", memory="12Gi")), WARN, "gpu-1"),
+    ("node-resources", with_nodes(with_allocatable()), UNKNOWN, "no allocatable CPU or memory: gpu-1"),
     ("storage", changed(storage_classes=[manifest("slow")]), WARN, "no default"),
     ("storage", changed(storage_classes=[*WELL.storage_classes] * 2), WARN, "more than one default"),  # type: ignore[misc]
     ("ingress", changed(ingress_classes=[]), WARN, "neither"),
