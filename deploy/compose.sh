@@ -12,7 +12,7 @@ random() { head -c "$1" /dev/urandom | base64 | tr -d '\n' | tr '+/' '-_'; }
 new=".env.$$"
 trap 'rm -f "$new"' EXIT
 {
-  echo "# Made by deploy/compose.sh. Keep a copy where the backups are: without CREDENTIAL_ENCRYPTION_KEYS clusters must be registered anew."
+  echo "# Made by deploy/compose.sh. Keep a copy where the backups are: without CREDENTIAL_ENCRYPTION_KEYS clusters must be registered and secrets saved anew."
   echo "SECRET_KEY=$(random 48)"
   echo "CREDENTIAL_ENCRYPTION_KEYS=$(random 32)"
   for who in ADMINISTRATOR OWNER WEB WORKER; do echo "${who}_PASSWORD=$(random 24)"; done

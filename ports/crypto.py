@@ -35,6 +35,11 @@ def decrypt(sealed: bytes) -> bytes:
         ) from None
 
 
+def reencrypt(sealed: bytes) -> bytes:
+    """Return a stored secret encrypted with the newest key."""
+    return encrypt(decrypt(sealed))
+
+
 def _fernet() -> MultiFernet:
     keys = [key for key in settings.CREDENTIAL_ENCRYPTION_KEYS.split(",") if key]
     if not keys:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.fernet import Fernet
 from hypothesis import HealthCheck, settings
 
 from deploy.embedded import account, binaries
@@ -86,6 +87,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             "GPUBROKER_SECRET_KEY": "tests only: signs nothing that anybody else would accept",
             "GPUBROKER_BROKER_URL": f"redis+socket://{session_folder()}/nobody-listens.sock",
             "GPUBROKER_DATA_DIR": str(session_folder() / "files"),
+            "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS": Fernet.generate_key().decode(),
             "GPUBROKER_SECURE_COOKIES": "false",
             # Broker is tested without money; tests of billing's gate ask for it.
             "GPUBROKER_LEASE_GATES": '["broker.services.quotas.gate"]',

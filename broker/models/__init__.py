@@ -6,6 +6,7 @@ from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, get_installation_id
 from broker.models.relocations import Relocation, RelocationLogEntry, RelocationPlan
 from broker.models.repartitions import Repartition, RepartitionLogEntry
+from broker.models.secrets import Secret, SecretVersion
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.transitions import Transition
 from broker.models.volumes import Volume, VolumeSizeChange
@@ -34,6 +35,8 @@ __all__ = [
     "RelocationPlan",
     "Repartition",
     "RepartitionLogEntry",
+    "Secret",
+    "SecretVersion",
     "SimulatedNode",
     "SimulatedPod",
     "SimulatedVolume",

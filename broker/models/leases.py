@@ -54,6 +54,8 @@ class Lease(TenantOwned):
     command = models.CharField(max_length=2000, blank=True, default="")
     workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: chosen by its image
     env = models.JSONField(default=dict, db_default={})  # may hold secrets: only its names are shown
+    # Variables from saved secrets: {"HF_TOKEN": {"secret": "sec_…", "version": 2}}; their values are not stored here.
+    secrets = models.JSONField(default=dict, db_default={})
     ssh_keys = models.JSONField(default=list, db_default=[])
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
@@ -117,6 +119,11 @@ class Lease(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def secret_ids(self) -> dict[str, str]:
+        """Return the id of the secret behind each environment variable."""
+        return {name: pinned["secret"] for name, pinned in sorted(self.secrets.items())}
 
     @property
     def settled(self) -> bool:

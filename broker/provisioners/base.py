@@ -11,6 +11,7 @@ from typing import Protocol
 
 from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.placement.warm_slices import PartitioningEffort
+from broker.domain.workloads.secret_variables import SecretVariable
 
 SPEC_NAME = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
@@ -58,6 +59,8 @@ class ProvisionSpec:
     slices: tuple[ProvisionSlice, ...]
     workload: str = ""  # a template's name; empty: by its image
     env: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[SecretVariable, ...] = ()  # with their values only where its objects are made
+    secret_fault: str = ""  # why the value of a secret is missing
     ssh_keys: tuple[str, ...] = ()
     access_token: str = ""  # secret that opens the lease's web page
     cluster: str = ""  # id of the cluster it was placed in

@@ -27,6 +27,9 @@ READS = frozenset(
         "usage.read",
         "tokens.read",  # one's own
         "tokens.write",  # one's own; never more than its bearer may
+        "ssh_keys.read",  # one's own
+        "ssh_keys.write",  # one's own
+        "secrets.read",  # names, never values
     }
 )
 WORKS = frozenset({"leases.write"})
@@ -39,6 +42,7 @@ LEADS = frozenset(
         "quotas.write",
         "budgets.write",
         "tokens.all",
+        "secrets.write",
         "audit.read",
         "billing.read",
     }
@@ -56,7 +60,7 @@ ACTIONS = frozenset().union(*ALLOWED.values())
 
 ROLE_DESCRIPTIONS: dict[Role, str] = {
     Role.OWNER: "has full access, including billing and adding owners",
-    Role.ADMIN: "can run leases, invite people, create projects, set quotas and budgets, and view invoices",
+    Role.ADMIN: "can run leases, view invoices, and manage people, projects, quotas, budgets and secrets",
     Role.BILLING: "can view leases and manage billing",
     Role.MEMBER: "can launch, stop and extend leases, and view their cost",
     Role.VIEWER: "can view leases, quotas, budgets and costs, but not change them",

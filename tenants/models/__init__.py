@@ -3,6 +3,7 @@ from tenants.models.idempotency import IdempotencyRecord
 from tenants.models.members import Invitation, Member, Role, ServiceAccount
 from tenants.models.projects import Project
 from tenants.models.quotas import Quota, QuotaKind
+from tenants.models.ssh_keys import SshKey
 from tenants.models.tenants import Tenant
 from tenants.models.tokens import ApiToken
 from tenants.models.users import User
@@ -18,6 +19,7 @@ __all__ = [
     "QuotaKind",
     "Role",
     "ServiceAccount",
+    "SshKey",
     "Tenant",
     "User",
 ]

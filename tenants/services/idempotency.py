@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import Jsonb
+from django.utils.crypto import salted_hmac
 
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
@@ -47,6 +48,21 @@ def request_digest(body: Any, query: str = "") -> str:
     """Return the SHA-256 of a canonical JSON body and its query string."""
     canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
     return hashlib.sha256(f"{query}\n{canonical}".encode()).hexdigest()
+
+
+def blind_fields(body: Any, names: Collection[str]) -> Any:
+    """Return a body with a keyed hash in place of some fields.
+
+    A plain digest would let whoever reads the database try out short values.
+    """
+    if not names or not isinstance(body, Mapping):
+        return body
+    return {
+        name: salted_hmac("gpubroker.idempotency", json.dumps(value, sort_keys=True), algorithm="sha256").hexdigest()
+        if name in names
+        else value
+        for name, value in body.items()
+    }
 
 
 def find_record(request: KeyedRequest) -> IdempotencyRecord | None:

@@ -21,6 +21,8 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
   and with fields nobody may set.
 """
 
+import base64
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -63,11 +65,12 @@ from billing.services.rating import lease_rating
 from billing.services.tax import tax_determination, tax_rates
 from broker.models import Allocation, Lease, Node, Offering, RelocationPlan, Repartition
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.secrets import secret_store
 from broker.services.volumes import volume_lifecycle
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
-from tenants.services import invitations, members, quotas, rls, service_accounts, tokens
-from tenants.services.actors import SYSTEM
+from tenants.services import invitations, members, quotas, rls, service_accounts, ssh_keys, tokens
+from tenants.services.actors import SYSTEM, Actor
 from tests.billing.histories import add_ended_lease, add_quote, create_priced_offering, set_price
 from tests.simulation import create_fleet as create_fleet
 from tests.tenants.tenant_setup import ALL_ROLES as EVERYTHING
@@ -82,6 +85,8 @@ OWNERS = frozenset({"owner"})
 STAFF = frozenset({"staff"})
 NOBODY: frozenset[str] = frozenset()
 SAME = None
+
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f matrix"
 
 Thing = Callable[[TenantWithOwner], str | tuple[str, ...]]
 Body = Callable[[TenantWithOwner], dict[str, Any]]
@@ -313,6 +318,20 @@ def a_volume(world: TenantWithOwner) -> str:
     return str(
         volume_lifecycle.create_volume(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=current_time()).pk
     )
+
+
+def a_secret(world: TenantWithOwner) -> str:
+    name = f"OF_THE_MATRIX_{current_time().timestamp():.6f}".replace(".", "_")
+    made = secret_store.create_secret(project=world.root, name=name, value="v", actor=SYSTEM, now=current_time())
+    return str(made.pk)
+
+
+def an_ssh_key(world: TenantWithOwner) -> str:
+    """A saved key of the owner."""
+    blob = struct.pack(">I", 11) + b"ssh-ed25519" + world.owner.pk.encode() + str(current_time()).encode()
+    line = f"ssh-ed25519 {base64.b64encode(blob).decode()} of the matrix"
+    actor = Actor("user", world.owner.pk, world.owner.email)
+    return str(ssh_keys.add_key(name=f"key {current_time()}", public_key=line, actor=actor, now=current_time()).pk)
 
 
 def a_node() -> Node:
@@ -551,6 +570,7 @@ PLACED = frozenset(
         "lease",
         "quote",
         "volume",
+        "secret",
         "project",
         "member",
         "invitation",
@@ -587,6 +607,8 @@ THINGS: dict[str, Thing] = {
     "price version": lambda world: str(create_priced_offering().price_versions.get().pk),
     "own price": an_own_price,
     "volume": in_its_tenant(a_volume),
+    "secret": in_its_tenant(a_secret),
+    "ssh key": an_ssh_key,
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
     "cluster": lambda world: str(a_node().cluster_id),
@@ -686,6 +708,11 @@ ROWS: dict[str, Row] = {
     ),
     # somebody else's token is not there at all for those who do not lead
     "api/v1/tokens/<str:pk>": api("tokens", thing="token", GET=LEADERS, DELETE=LEADERS, part=NOBODY),
+    "api/v1/ssh-keys": api(
+        "ssh_keys", GET=ALL, POST=ALL, body=lambda w: {"name": "new", "public_key": PUBLIC_KEY}, part=SAME
+    ),
+    # somebody else's key is not there at all
+    "api/v1/ssh-keys/<str:pk>": api("ssh_keys", thing="ssh key", GET=OWNERS, DELETE=OWNERS, part=NOBODY),
     "api/v1/quotas": api(
         "quotas",
         GET=ALL,
@@ -739,6 +766,26 @@ ROWS: dict[str, Row] = {
         part=SAME,
     ),
     "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS, part=SAME),
+    "api/v1/secrets": api(
+        "secrets",
+        GET=ALL,
+        POST=LEADERS,
+        body=lambda w: {
+            "name": f"NEW_{current_time().timestamp():.6f}".replace(".", "_"),
+            "project": w.root.pk,
+            "value": "v",
+        },
+        part=SAME,
+    ),
+    "api/v1/secrets/<str:pk>": api(
+        "secrets",
+        thing="secret",
+        GET=ALL,
+        PATCH=LEADERS,
+        DELETE=LEADERS,
+        body=lambda w: {"value": "new"},
+        part=SAME,
+    ),
     "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/connections": api("leases", thing="lease", opens=True, GET=WORKERS, part=SAME),
     "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL, part=SAME),
@@ -935,6 +982,9 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "volumes/": page(GET=ALL, POST=WORKERS, part=SAME),
     "volumes/<str:pk>/delete/": page(thing="volume", GET=WORKERS, POST=WORKERS, part=SAME),
+    "secrets/": page(GET=ALL, POST=LEADERS, part=SAME),
+    "secrets/<str:pk>/replace/": page(thing="secret", GET=LEADERS, POST=LEADERS, part=SAME),
+    "secrets/<str:pk>/delete/": page(thing="secret", GET=LEADERS, POST=LEADERS, part=SAME),
     "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "queue/": page(GET=ALL, part=SAME),
     "spend/": page(GET=ALL, part=SAME),
@@ -1079,6 +1129,8 @@ ROWS: dict[str, Row] = {
     "sign-up/": anybody("GET", "POST", writes_on_get=True),
     "sign-out/": anybody("GET", "POST", writes_on_get=True),
     "account/": account("GET", "POST"),
+    "account/ssh-keys/": account("GET", "POST"),
+    "account/ssh-keys/<str:pk>/delete/": account("POST", thing="ssh key"),
     "account/inactive/": anybody("GET"),
     "account/reauthenticate/": account("GET", "POST"),
     "account/email/": account("GET", "POST"),

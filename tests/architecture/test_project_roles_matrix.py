@@ -166,6 +166,8 @@ def test_a_valid_body_for_the_own_project_is_accepted_as_the_role_allows(who: Pa
         path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
+                if visitor == CONFINED and row.noun == "ssh_keys":
+                    continue  # an account's keys belong to no project
                 response = send_request(who, row, visitor, method, path, body=good)
                 allowed = role in row.project_only_roles(method)
                 response.expect((response.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
@@ -180,6 +182,8 @@ def test_ids_of_other_projects_in_a_body_are_treated_as_missing(who: Parts) -> N
         places = {name: valid_body(who, row, world) for name, world in
                   {"beside": who.beside, "above": who.here, "foreign": who.there}.items()}  # fmt: skip
         missing = {name: lost(value) for name, value in places["beside"].items()}
+        if missing == places["beside"]:
+            continue  # it names nothing of a project
         path = routes.address(route)
         for visitor, role in held(who, row):
             allowed = role in row.project_only_roles("POST")
@@ -194,6 +198,7 @@ def test_ids_of_other_projects_in_a_body_are_treated_as_missing(who: Parts) -> N
 IN_A_BODY = [
     ("api/v1/leases", "volume", "volume"),
     ("api/v1/quotes", "volume", "volume"),
+    ("api/v1/leases", "secrets", "secret"),
     ("api/v1/tokens", "service_account", "service account"),
     ("api/v1/projects", "parent", "project"),
 ]
@@ -206,12 +211,16 @@ def test_resources_of_other_projects_in_a_valid_body_are_treated_as_missing(
     row = dict(rows("api"))[route]
     good = valid_body(who, row, who.inside)
     own, hidden = who.around(replace(row, thing=thing))
+
+    def body(ident: str) -> dict[str, Any]:
+        return {**good, name: {"VARIABLE": ident} if name == "secrets" else ident}
+
     for visitor in ("owner of Alpha", CONFINED):
-        fine = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
+        fine = send_request(who, row, visitor, "POST", routes.address(route), body=body(own[0]))
         fine.expect(fine.status < 300, why="it is of their project")
         answers = {}
         for place, ids in hidden.items():
-            response = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
+            response = send_request(who, row, visitor, "POST", routes.address(route), body=body(ids[0]))
             response.expect(not response.written, why=f"nothing may be written, yet {response.written[:2]}")
             text = response.content.replace(ids[0].encode(), b"")
             answers[place] = response.status, re.sub(rb'"as_of":"[^"]*"', b"", text)

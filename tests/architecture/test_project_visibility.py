@@ -18,6 +18,7 @@ from billing.services.funds.budgets import budget_settings
 from billing.services.invoicing import drafts
 from billing.services.rating import lease_rating
 from broker.models import Lease, Volume
+from broker.services.secrets import secret_store
 from tenants.domain.roles import Role, RoleGrant, RoleGrants
 from tenants.models import (
     ApiToken,
@@ -83,6 +84,7 @@ FOREIGN_QUERIES = {
     "audit/": ["subject=LEASE"],
     "api/v1/leases": ["project=PROJECT", "q=quagga", "q=LEASE"],
     "api/v1/volumes": ["project=PROJECT", "q=zenith"],
+    "api/v1/secrets": ["project=PROJECT", "q=zenith"],
     "api/v1/queue-entries": ["project=PROJECT"],
     "api/v1/usage": ["project=PROJECT&group_by=lease"],
     "api/v1/usage-forecast": ["project=PROJECT"],
@@ -170,9 +172,13 @@ def create_records(portal: PortalSession, project: Project, word: str) -> Projec
                 expires_at=sim.now + timedelta(days=1), actor=actor, now=sim.now, **bearer,
             )  # fmt: skip
         member = Member.objects.get(user=user)
+        secret = secret_store.create_secret(
+            project=project, name=f"{word.upper()}_SECRET", value=word, actor=actor, now=sim.now
+        )
     group.ids = {
         "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
         "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
+        "secret": secret.pk,
     }  # fmt: skip
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000

@@ -46,12 +46,13 @@ from broker.models import (
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
 from broker.services.repartition import layout_rows
+from broker.services.secrets import secret_store
 from ports import payments
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
-from tenants.services import invitations, rls, service_accounts
+from tenants.services import invitations, rls, service_accounts, ssh_keys
 from tests.architecture import routes
-from tests.architecture.matrix import ROWS, a_stripe_difference, a_stripe_event
+from tests.architecture.matrix import PUBLIC_KEY, ROWS, a_stripe_difference, a_stripe_event
 from tests.architecture.tables import CALL, addresses, missing, tables
 from tests.billing.gateways.faults import inject_faults
 from tests.billing.histories import OPERATOR, add_ended_lease, create_customer
@@ -164,8 +165,12 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
         service_accounts.create(name="robot", role=Role.MEMBER, **values)
         invitations.invite(email="new@example.org", role=Role.VIEWER, **values)
         invoice = Invoice.objects.filter(tenant=owner.tenant).latest("pk")
+        secret = secret_store.create_secret(
+            project=owner.project, name="HF_TOKEN", value="v", actor=owner.actor, now=sim.now
+        )
+    ssh_keys.add_key(name="laptop", public_key=PUBLIC_KEY, actor=owner.actor, now=sim.now)
     owner.token()
-    return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
+    return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk, "secret": secret.pk}
 
 
 def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, str]:

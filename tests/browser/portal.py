@@ -21,13 +21,16 @@ from billing.services.invoicing.month_close import close_month
 from billing.services.payments import payment_collection, payment_creation
 from billing.services.rating import lease_rating
 from broker.domain.lifecycle.states import LeaseState
-from broker.models import Lease, Volume
+from broker.models import Lease, Secret, Volume
+from broker.services.secrets import secret_store
 from ports import clock, payments
 from ports.models import OutboxMessage
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, User
+from tenants.services import ssh_keys
 from tenants.services.actors import Actor
 from tenants.services.rls import tenant_scope
+from tests.architecture.matrix import PUBLIC_KEY
 from tests.billing.gateways.faults import inject_faults
 from tests.simulation import (
     OPERATOR,
@@ -58,6 +61,7 @@ class Portal:
     declined: str  # the final invoice of a month ago
     volume: str  # one that no lease has
     member: str  # somebody else of the team
+    secret: str  # one that a lease uses
     cookie: str = ""
     complaints: list[str] = field(default_factory=list)
 
@@ -82,6 +86,9 @@ class Portal:
             "start": f"/leases/{self.leases['tune']}/start/",
             "volumes": "/volumes/",
             "volume to delete": f"/volumes/{self.volume}/delete/",
+            "secrets": "/secrets/",
+            "secret to replace": f"/secrets/{self.secret}/replace/",
+            "secret to delete": f"/secrets/{self.secret}/delete/",
             "queue": "/queue/",
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",
@@ -102,6 +109,7 @@ class Portal:
             "audit": "/audit/",
             "audit sifted": "/audit/?what=lease.release",
             "account": "/account/",
+            "SSH keys": "/account/ssh-keys/",
             "second factors": "/account/security/",
             "password": "/account/password/change/",
         }
@@ -202,12 +210,19 @@ def create_portal_data() -> Portal:
         owner = replace(owner, actor=Actor("user", user.pk, EMAIL))
         design = owner.create_project("protein-design")
         add_ended_leases(sim, owner, design, now)
+        secret = add_saved_choices(sim, owner)
         live = {
             "fold": sim.create_lease(
                 owner, offering("3g.40gb"), name="fold-batch-21", project=design, max_duration_s=28_800
             ),
             "chat": sim.create_lease(owner, offering("whole-gpu"), name="chat", quantity=7, max_duration_s=90_000),
-            "dock": sim.create_lease(owner, offering("1g.10gb", price_class="spot"), name="dock", max_duration_s=4000),
+            "dock": sim.create_lease(
+                owner,
+                offering("1g.10gb", price_class="spot"),
+                name="dock",
+                max_duration_s=4000,
+                secrets={"HF_TOKEN": secret.pk},
+            ),
         }
         volume = add_volumes(sim, owner, live)
         sim.run(600)
@@ -229,7 +244,7 @@ def create_portal_data() -> Portal:
     with tenant_scope(owner.tenant.pk):
         member = Member.objects.get(user=other).pk
     cookie = client.cookies["sessionid"].value
-    return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, member, cookie)
+    return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, member, secret.pk, cookie)
 
 
 def decline_last_month(owner: TenantContext, now: datetime) -> str:
@@ -249,6 +264,17 @@ def decline_last_month(owner: TenantContext, now: datetime) -> str:
         invoice, wanted={1: 40}, seen=0, why="its GPU was slow for an hour", actor=OPERATOR, now=now
     )
     return invoice.pk
+
+
+def add_saved_choices(sim: Simulation, owner: TenantContext) -> Secret:
+    """Save an SSH key and two secrets; return the one that a lease will use."""
+    ssh_keys.add_key(name="laptop", public_key=PUBLIC_KEY, actor=owner.actor, now=sim.now)
+    with tenant_scope(owner.tenant.pk):
+        secret, _ = (
+            secret_store.create_secret(project=owner.project, name=name, value="v", actor=owner.actor, now=sim.now)
+            for name in ("HF_TOKEN", "WANDB_API_KEY")
+        )
+    return secret
 
 
 def add_volumes(sim: Simulation, owner: TenantContext, live: dict[str, Lease]) -> Volume:

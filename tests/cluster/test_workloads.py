@@ -1,5 +1,7 @@
 """Workloads on a real control plane: objects and ends."""
 
+import json
+from base64 import b64decode
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +13,7 @@ from broker.services.leases.lifecycle import extension
 from broker.services.reconciler import lease_reconciler
 from tenants.services.rls import tenant_scope
 from tests.broker.domain.workloads.test_workloads import KEY
+from tests.broker.services.secrets.saved_secrets import VALUE, save_secret
 from tests.cluster.installation import Installation, offering
 from tests.controlplane.manifests import state
 
@@ -39,6 +42,25 @@ def test_an_ssh_lease_mounts_the_given_keys(installed: Installation) -> None:
     (pod,) = installed.ours("/api/v1/pods")
     mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
     assert mounts["keys"] == "/etc/gpubroker/ssh"
+
+
+def test_a_saved_secret_reaches_its_pod_by_reference_only(installed: Installation) -> None:
+    secret = save_secret(installed.home)
+    requested = installed.sim.request_lease(
+        installed.home, offering("1g.10gb"), workload="own", image=f"{ACTS}:pull-0s", secrets={"HF_TOKEN": secret.pk}
+    )
+    lease = installed.until(requested, "active")
+    (stored,) = installed.ours("/api/v1/secrets")
+    assert b64decode(stored["data"]["env.HF_TOKEN"]).decode() == VALUE
+    (pod,) = installed.ours("/api/v1/pods")
+    (variable,) = (each for each in pod["spec"]["containers"][0]["env"] if each["name"] == "HF_TOKEN")
+    reference = {"key": "env.HF_TOKEN", "name": stored["metadata"]["name"]}
+    assert variable == {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}}
+    others = [each for kind in ("pods", "configmaps", "services") for each in installed.ours(f"/api/v1/{kind}")]
+    assert VALUE not in json.dumps(others)
+    installed.sim.release_lease(lease)
+    installed.until(lease, "released")
+    assert installed.ours("/api/v1/secrets") == []
 
 
 @pytest.mark.deep

@@ -7,11 +7,12 @@ from rest_framework import serializers
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.placement.gangs.topology import LINK_LIMITS
+from broker.domain.workloads.secret_variables import MAX_VARIABLES
 from broker.domain.workloads.templates import TEMPLATES
-from broker.domain.workloads.validation import LONGEST_KEY, LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
+from broker.domain.workloads.validation import LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
 from broker.models import Allocation, Lease, Transition
-from broker.services.inventory.offering_resources import lease_resources
 from tenants.domain.single_line_text import has_control
+from tenants.domain.ssh_keys import LONGEST_KEY
 from web.api.serializer_fields import NameField, StrictSerializer, TagsField
 
 MAX_INTEGER = 2**31 - 1
@@ -53,6 +54,19 @@ class EnvironmentField(serializers.DictField):
         return found
 
 
+class SecretChoiceField(serializers.DictField):
+    """Map of environment variables to ids of saved secrets, such as `{"HF_TOKEN": "sec_…"}`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=serializers.CharField(max_length=40), **options)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, dict) and len(data) > MAX_VARIABLES:
+            raise serializers.ValidationError(f"Must have at most {MAX_VARIABLES} secrets.", "too_many")
+        found: dict[str, Any] = super().to_internal_value(data)
+        return found
+
+
 class LeaseCreate(StrictSerializer):
     """Request body of a lease."""
 
@@ -74,6 +88,16 @@ class LeaseCreate(StrictSerializer):
     workload = serializers.ChoiceField(choices=list(TEMPLATES), allow_blank=True, default="")
     env = EnvironmentField(default=dict)
     ssh_keys = serializers.ListField(child=PlainTextField(max_length=LONGEST_KEY), max_length=MOST_KEYS, default=list)
+    ssh_key_ids = serializers.ListField(
+        child=serializers.CharField(max_length=40),
+        max_length=MOST_KEYS,
+        default=list,
+        help_text="IDs of your saved SSH keys, in addition to `ssh_keys`.",
+    )
+    secrets = SecretChoiceField(
+        default=dict,
+        help_text="Environment variables whose values come from secrets of the project: `{variable: secret id}`.",
+    )
     volume = serializers.CharField(
         max_length=40,
         allow_blank=True,
@@ -110,7 +134,9 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     offering = serializers.CharField()
     project = serializers.CharField()
     quantity = serializers.IntegerField()
-    cpu_milli = serializers.IntegerField(help_text="Of each slice, as the offering promised at the request.")
+    cpu_milli = serializers.IntegerField(
+        help_text="Of each slice, as promised at the request; 0 for a lease of an earlier version."
+    )
     host_memory_mib = serializers.IntegerField(help_text="Of each slice.")
     scratch_mib = serializers.IntegerField(help_text="Of each slice.")
     same_node = serializers.BooleanField()
@@ -121,6 +147,7 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     command = serializers.CharField()
     workload = serializers.CharField()
     env_names = serializers.ListField(child=serializers.CharField())
+    secrets = serializers.DictField(child=serializers.CharField(), help_text="Secret id of each variable.")
     ssh_keys = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_null=True)
     relocatable = serializers.BooleanField()
@@ -186,7 +213,6 @@ class LeaseOut(serializers.Serializer[Lease]):
         places = self.context.get("places", {})
         place = places.get(lease.pk)
         move = self.context.get("moves", {}).get(lease.pk) if lease.relocatable else None
-        host = lease_resources(lease)
         return {
             "id": lease.pk,
             "name": lease.name,
@@ -194,9 +220,9 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "offering": lease.offering_id,
                 "project": lease.project_id,
                 "quantity": lease.quantity,
-                "cpu_milli": host.cpu_milli,
-                "host_memory_mib": host.memory_mib,
-                "scratch_mib": host.scratch_mib,
+                "cpu_milli": lease.cpu_milli,
+                "host_memory_mib": lease.host_memory_mib,
+                "scratch_mib": lease.scratch_mib,
                 "same_node": lease.same_node,
                 "topology": lease.topology,
                 "max_duration_s": lease.max_duration_s,
@@ -205,6 +231,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "command": lease.command,
                 "workload": lease.workload,
                 "env_names": sorted(lease.env),
+                "secrets": lease.secret_ids if lease.secrets else {},
                 "ssh_keys": lease.ssh_keys,
                 "volume": lease.volume_id,
                 "relocatable": lease.relocatable,

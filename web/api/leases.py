@@ -96,7 +96,7 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=LeaseCreate, responses={202: LeaseOut})
     @batched
-    @idempotent()
+    @idempotent(secret=("env",))
     def create(self, request_: Request) -> Response:
         """Request a lease.
 

@@ -17,11 +17,12 @@ STORED_HEADERS = ("Location", "ETag")
 MAX_KEY_LENGTH = 255
 
 
-def idempotent(*, hide: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMethod]:
+def idempotent(*, hide: tuple[str, ...] = (), secret: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMethod]:
     """Return the first response for a repeated POST, with `Idempotency-Replayed: true`.
 
     Every POST that changes something has this decorator, and is refused without a key.
-    `hide` names fields that are shown only the first time, such as a token's secret.
+    `hide` names fields that are shown only the first time, such as a token's secret. `secret` names fields of
+    the request that nobody may guess from the stored digest of its body.
     """
 
     def wrap(view: ViewMethod) -> ViewMethod:
@@ -35,7 +36,7 @@ def idempotent(*, hide: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMeth
                 )
             if self.dry_run:
                 return view(self, request, *args, **kwargs)
-            keyed = _keyed_request(request, key)
+            keyed = _keyed_request(request, key, secret)
             found = idempotency.start_lookup(keyed)
             self.look_ahead(request)
             if (before := found()) is not None:
@@ -51,20 +52,21 @@ def idempotent(*, hide: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMeth
     return wrap
 
 
-def _keyed_request(request: Any, key: str) -> KeyedRequest:
+def _keyed_request(request: Any, key: str, secret: tuple[str, ...]) -> KeyedRequest:
     if len(key) > MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
         raise InvalidValue(
             "Idempotency-Key",
             f"A key must have 1 to {MAX_KEY_LENGTH} printable ASCII characters.",
             fix="Use a random UUID.",
         )
+    body = idempotency.blind_fields(request.data, secret)
     return KeyedRequest(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
         method=request.method,
         path=request.path[:300],
         key=key,
-        digest=idempotency.request_digest(request.data, request.META.get("QUERY_STRING", "")),
+        digest=idempotency.request_digest(body, request.META.get("QUERY_STRING", "")),
     )
 
 

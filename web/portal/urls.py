@@ -15,6 +15,7 @@ from web.portal.leases import lease_actions, lease_list_page, lease_pages
 from web.portal.offerings import catalogue_page
 from web.portal.payments import payment_page
 from web.portal.queue import queue_page
+from web.portal.secrets import secret_pages
 from web.portal.spend import spend_page
 from web.portal.statements import statement_pages
 from web.portal.tokens import capped_token_pages
@@ -40,6 +41,9 @@ urlpatterns = [
     ),
     path("volumes/", volume_pages.list_volumes, name="volumes"),
     path("volumes/<str:pk>/delete/", volume_pages.delete_volume, name="volume-delete"),
+    path("secrets/", secret_pages.list_secrets, name="secrets"),
+    path("secrets/<str:pk>/replace/", secret_pages.replace_secret, name="secret-replace"),
+    path("secrets/<str:pk>/delete/", secret_pages.delete_secret, name="secret-delete"),
     path("queue/", queue_page.show_queue, name="queue"),
     path("spend/", spend_page.show_spend, name="spend"),
     path("budgets/", budget_pages.list_budgets, name="budgets"),

@@ -4,6 +4,8 @@ import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
+from broker.domain.workloads.secret_variables import SecretVariable
+
 HOME = "/home/gpubroker"
 USER_ID = 1000
 SSH_KEYS_FILE, TOKEN_KEY = "authorized_keys", "token"
@@ -64,6 +66,7 @@ class Workload:
     command: str = ""
     env: tuple[tuple[str, str], ...] = ()
     ssh_keys: tuple[str, ...] = ()
+    secrets: tuple[SecretVariable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class ContainerProgram:
     arguments: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     ssh_keys: tuple[str, ...]
+    secrets: tuple[SecretVariable, ...] = ()
 
 
 SSH = WorkloadTemplate(
@@ -152,7 +156,8 @@ def build_program(workload: Workload) -> ContainerProgram:
         command = ("/bin/sh", "-c", workload.command)
     elif workload.command:
         arguments += tuple(shlex.split(workload.command))
-    env = {**dict(template.env), **dict(workload.env)}
+    from_secrets = {each.name for each in workload.secrets}
+    env = {name: value for name, value in (*template.env, *workload.env) if name not in from_secrets}
     return ContainerProgram(
         template=template,
         image=workload.image or template.image,
@@ -160,4 +165,5 @@ def build_program(workload: Workload) -> ContainerProgram:
         arguments=arguments,
         env=tuple(sorted(env.items())),
         ssh_keys=workload.ssh_keys if template.wants_keys else (),
+        secrets=tuple(sorted(workload.secrets, key=lambda each: each.name)),
     )

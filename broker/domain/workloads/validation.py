@@ -1,30 +1,18 @@
 """Validation of workloads: every fault is reported at once, with its fix."""
 
-import base64
-import binascii
 import re
 import shlex
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from broker.domain.workloads.image_references import image_reference_fault
 from broker.domain.workloads.templates import TEMPLATES, Workload, WorkloadTemplate
+from tenants.domain.ssh_keys import CONTROL, ssh_key_fault
 
 MOST_VARIABLES, LONGEST_NAME, LONGEST_VALUE, LONGEST_ENV = 100, 128, 8192, 32_768
 LONGEST_COMMAND = 2000
-MOST_KEYS, LONGEST_KEY = 20, 8192
+MOST_KEYS = 20
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-SSH_KEY_TYPES = {
-    "ssh-ed25519",
-    "ssh-rsa",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "sk-ssh-ed25519@openssh.com",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-}
 # Reserved prefixes of names, with the reason: others read them before the tenant's program.
 RESERVED_VARIABLES = {
     "NVIDIA_": "it selects GPUs, which the lease does",
@@ -61,6 +49,7 @@ def find_workload_faults(workload: Workload) -> tuple[WorkloadFault, ...]:
         *_image_faults(workload, template),
         *_command_faults(workload, template),
         *_env_faults(dict(workload.env), twice=len(dict(workload.env)) < len(workload.env)),
+        *_secret_faults(workload, template),
         *_ssh_key_faults(workload, template),
     )
 
@@ -102,15 +91,10 @@ def _env_faults(env: Mapping[str, str], *, twice: bool) -> Iterator[WorkloadFaul
 
 
 def _variable_faults(name: str, value: str) -> Iterator[WorkloadFault]:
+    if fault := _variable_name_fault("env", name):
+        yield fault
     if not VARIABLE.fullmatch(name) or len(name) > LONGEST_NAME:
-        text = f"{name[:60]!r} is not a valid variable name."
-        yield WorkloadFault(
-            "env", text, f"Use letters, digits and _, at most {LONGEST_NAME}, not starting with a digit."
-        )
         return
-    for beginning, why in RESERVED_VARIABLES.items():
-        if name.upper().startswith(beginning):
-            yield WorkloadFault("env", f"{name} cannot be set: {why}.", f"Leave {name} out.")
     if len(value) > LONGEST_VALUE:
         text = f"The value of {name} has {len(value)} characters; the maximum is {LONGEST_VALUE}."
         yield WorkloadFault("env", text, "Put it into a file in the image or on a volume.")
@@ -118,6 +102,32 @@ def _variable_faults(name: str, value: str) -> Iterator[WorkloadFault]:
         yield WorkloadFault(
             "env", f"The value of {name} contains control characters.", "Encode it, for example as base64."
         )
+
+
+def _variable_name_fault(field: str, name: str) -> WorkloadFault | None:
+    if not VARIABLE.fullmatch(name) or len(name) > LONGEST_NAME:
+        text = f"{name[:60]!r} is not a valid variable name."
+        return WorkloadFault(
+            field, text, f"Use letters, digits and _, at most {LONGEST_NAME}, not starting with a digit."
+        )
+    for beginning, why in RESERVED_VARIABLES.items():
+        if name.upper().startswith(beginning):
+            return WorkloadFault(field, f"{name} cannot be set: {why}.", f"Leave {name} out.")
+    return None
+
+
+def _secret_faults(workload: Workload, template: WorkloadTemplate) -> Iterator[WorkloadFault]:
+    """Find secrets whose variable is invalid, reserved, or set otherwise."""
+    plain = dict(workload.env)
+    for name in (each.name for each in workload.secrets):
+        if fault := _variable_name_fault("secrets", name):
+            yield fault
+        elif name in plain:
+            text = f"{name} is set both as a plain variable and from a secret."
+            yield WorkloadFault("secrets", text, "Remove one of the two.")
+        elif name == template.token_env:
+            text = f"{name} cannot be set: {template.label} receives the lease's own access token in it."
+            yield WorkloadFault("secrets", text, "Choose another variable name.")
 
 
 def _ssh_key_faults(workload: Workload, template: WorkloadTemplate) -> Iterator[WorkloadFault]:
@@ -131,32 +141,3 @@ def _ssh_key_faults(workload: Workload, template: WorkloadTemplate) -> Iterator[
     for number, key in enumerate(workload.ssh_keys, start=1):
         if text := ssh_key_fault(key):
             yield WorkloadFault("ssh_keys", f"Key {number}: {text}", "Paste the line from ~/.ssh/id_ed25519.pub.")
-
-
-def ssh_key_fault(key: str) -> str:
-    """Return what is wrong with an authorized_keys line; empty if nothing.
-
-    Options are refused, for they can run commands.
-    """
-    if "PRIVATE KEY" in key:
-        return "this is a private key. Keep it secret and paste the public key."
-    if len(key) > LONGEST_KEY or CONTROL.search(key) or "\n" in key or "\t" in key:
-        return "a key must be one line of plain text."
-    words = key.split(" ")
-    if words[0] not in SSH_KEY_TYPES or len(words) < 2:
-        return f"it must start with one of {', '.join(sorted(SSH_KEY_TYPES))}, followed by the key."
-    try:
-        body = base64.b64decode(words[1], validate=True)
-    except binascii.Error:
-        return "the key is damaged."
-    if _embedded_key_type(body) != words[0].encode():
-        return "the key is damaged: its type does not match its prefix."
-    return ""
-
-
-def _embedded_key_type(body: bytes) -> bytes:
-    """Return the first length-prefixed field of a key, which repeats its type."""
-    if len(body) < 4:
-        return b""
-    (length,) = struct.unpack(">I", body[:4])
-    return body[4 : 4 + length]

@@ -26,6 +26,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
             image=spec.image,
             command=spec.command,
             env=spec.env,
+            secrets=spec.secrets,
             ssh_keys=spec.ssh_keys,
         ),
         access_token=spec.access_token,

@@ -132,7 +132,7 @@ class DriftRepairQueue:
         """
         with tenant_scope(tenant_id):
             lease = Lease.objects.select_related("offering").filter(pk=lease_id, state=LeaseState.ACTIVE).first()
-            spec = load_provision_spec(lease) if lease else None
+            spec = load_provision_spec(lease, with_secrets=True) if lease else None
         if spec is None:
             return []
         name = spec_name(spec.lease_id, spec.generation)

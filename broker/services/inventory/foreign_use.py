@@ -45,7 +45,7 @@ def requested_name(cut: Cut) -> str:
 
 
 def foreign_holder(found: DiscoveredGpu, usage: ForeignNodeUsage) -> str:
-    """Return who outside the broker holds a GPU or a device of it; empty if nobody does."""
+    """Return who outside the broker holds a GPU or its devices, else an empty text."""
     return next((usage.devices[name] for name in (found.uuid, *found.devices) if name in usage.devices), "")
 
 

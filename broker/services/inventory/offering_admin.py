@@ -61,12 +61,17 @@ def set_offering_state(offering: Offering, state: OfferingState, *, actor: Actor
 
 
 @transaction.atomic
-def set_offering_resources(offering: Offering, wanted: HostResources, *, actor: Actor, now: datetime) -> Offering:
+def set_offering_resources(
+    offering: Offering, wanted: HostResources, *, actor: Actor, now: datetime, version: int | None = None
+) -> Offering:
     """Set what a slice brings of its node; leases that were requested before keep theirs.
 
-    Raises InvalidValue for an amount that a node cannot give, StaleVersion when the offering changed.
+    Raises InvalidValue for an amount that a node cannot give, StaleVersion when the offering changed, or is not
+    of the version that the operator saw.
     """
     before = offering.host_resources
+    if version not in (None, offering.version):
+        raise _stale(offering)
     if wanted == before:
         return offering
     if offering.is_storage:
@@ -102,7 +107,11 @@ def _update_offering(offering: Offering, **changes: str | int) -> None:
         version=F("version") + 1, **changes
     )
     if not moved:
-        raise StaleVersion(
-            f"{offering.label} was changed in the meantime.", fix="Check the current values, then save again."
-        )
+        raise _stale(offering)
     offering.refresh_from_db()
+
+
+def _stale(offering: Offering) -> StaleVersion:
+    return StaleVersion(
+        f"{offering.label} was changed in the meantime.", fix="Check the current values, then save again."
+    )

@@ -3,7 +3,7 @@
 The setting LEASE_GATES lists the gates in order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -18,6 +18,7 @@ from broker.domain.geometry.profiles import ProfileKind
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.gangs.topology import LINK_LIMITS
+from broker.domain.workloads.secret_variables import SecretVariable
 from broker.domain.workloads.templates import Workload, template_name_for
 from broker.domain.workloads.validation import find_workload_faults
 from broker.models import Lease, Offering, OfferingState
@@ -26,12 +27,13 @@ from broker.services.inventory.gpu_catalogue import profile_of
 from broker.services.placement import available_capacity
 from broker.services.placement.slot_search import TOPOLOGY_WORDS
 from broker.services.quotas import block_new_quotas
+from broker.services.secrets import lease_secrets
 from broker.services.volumes import volume_mounts
 from ports import outbox
 from ports.postgres import sql_statements
 from tenants.domain.single_line_text import is_name
 from tenants.models import Project
-from tenants.services import audit
+from tenants.services import audit, ssh_keys
 from tenants.services.actors import Actor
 from tenants.services.errors import Fix, InvalidValue, ObjectNotFound, ProblemError
 
@@ -47,7 +49,7 @@ PLAIN_COLUMNS = (
     *("topology", "image", "command", "workload", "relocatable", "state_since", "created_at", "max_duration_s"),
     *("end_date", "requested_by", "requested_by_label"),
 )
-JSON_COLUMNS = ("tags", "env", "ssh_keys", "quota_uses")
+JSON_COLUMNS = ("tags", "env", "secrets", "ssh_keys", "quota_uses")
 
 
 class PlacementImpossible(ProblemError):
@@ -73,7 +75,9 @@ class LeaseRequest:
     command: str = ""
     workload: str = ""  # a template's name; empty: chosen by its image
     env: dict[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)  # variable: id of a secret of the project
     ssh_keys: Sequence[str] = ()
+    ssh_key_ids: Sequence[str] = ()  # saved keys of whoever requests it
     volume: str = ""  # id of a volume no other lease uses; empty: its files are lost at its end
     relocatable: bool = False  # we may stop it and start it on another GPU, after notice
     tags: dict[str, str] = field(default_factory=dict)
@@ -102,7 +106,9 @@ def build_lease(
     if offering.state == OfferingState.RETIRED:
         raise OfferingRetired(f"{offering.label} accepts no new leases; running leases continue.", fix=_catalogue_fix())
     _check_request(wanted, now)
+    wanted = _with_saved_keys(wanted, actor)
     check_workload(wanted)
+    secrets = lease_secrets.pin_secrets(wanted.secrets, project=project) if wanted.secrets else {}
     if wanted.topology:
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
@@ -129,6 +135,7 @@ def build_lease(
         command=wanted.command,
         workload=wanted.workload,
         env=dict(wanted.env),
+        secrets=secrets,
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
         relocatable=wanted.relocatable,
@@ -159,12 +166,16 @@ def queue_lease(
     """
     if wanted.volume:
         volume_mounts.lock_volume(wanted.volume)
+    if wanted.secrets:
+        lease_secrets.lock_secrets(wanted.secrets)
     lease = build_lease(wanted, project=project, actor=actor, now=now, found=found)
     block_new_quotas(lease.tenant_id)
     run_gates(lease, now=now)
     if lease.quote_token and not lease.quote_id:  # otherwise it would be charged a price other than the quoted one
         raise InvalidValue("quote", "This installation does not support quotes.", fix="Leave it out.")
     _insert_queued_lease(lease, actor=actor)
+    if wanted.ssh_key_ids:
+        ssh_keys.record_use(wanted.ssh_key_ids, actor=actor, now=now)
     outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     audit.record(
         "lease.request",
@@ -246,10 +257,26 @@ def _check_request(wanted: LeaseRequest, now: datetime) -> None:
         )
 
 
+def _with_saved_keys(wanted: LeaseRequest, actor: Actor) -> LeaseRequest:
+    """Return the request with the text of the saved keys it names, each key once."""
+    if not wanted.ssh_key_ids:
+        return wanted
+    saved = ssh_keys.chosen_keys(wanted.ssh_key_ids, actor=actor)
+    lines = dict.fromkeys([*wanted.ssh_keys, *(each.public_key for each in saved)])
+    return replace(wanted, ssh_keys=list(lines))
+
+
 def check_workload(wanted: LeaseRequest) -> None:
     """Refuse a workload that could never run, or must not, with all its faults."""
     template = wanted.workload or template_name_for(wanted.image)
-    workload = Workload(template, wanted.image, wanted.command, tuple(wanted.env.items()), tuple(wanted.ssh_keys))
+    workload = Workload(
+        template=template,
+        image=wanted.image,
+        command=wanted.command,
+        env=tuple(wanted.env.items()),
+        secrets=tuple(SecretVariable(name) for name in wanted.secrets),
+        ssh_keys=tuple(wanted.ssh_keys),
+    )
     faults = find_workload_faults(workload)
     if not wanted.workload and not wanted.ssh_keys:  # without a chosen template nobody asked for SSH access
         faults = tuple(fault for fault in faults if fault.field != "ssh_keys")

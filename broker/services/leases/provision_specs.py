@@ -15,6 +15,7 @@ from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, s
 from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
 from broker.services.placement.leftover_slices import required_cut_efforts
+from broker.services.secrets.lease_secrets import read_secrets, unread_secrets
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
 
@@ -44,10 +45,11 @@ class _HeldPlacement(NamedTuple):
     policy: str
 
 
-def load_provision_spec(lease: Lease, *, generation: int | None = None) -> ProvisionSpec:
+def load_provision_spec(lease: Lease, *, generation: int | None = None, with_secrets: bool = False) -> ProvisionSpec:
     """Load the provision spec of a lease's generation; one query.
 
-    Without `generation` that is the present one.
+    Without `generation` that is the present one. `with_secrets` also reads the values of its secrets, which
+    only who creates or repairs its objects needs.
     """
     generation = generation or lease.generation
     with sql_statements.prepared_cursor() as cursor:
@@ -55,6 +57,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None) -> Provi
         held = [_HeldPlacement(*row) for row in cursor.fetchall()]
     place = held[0] if held else None
     cuts = _cut_efforts(lease, held)
+    secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its duration counts from when it is active
     return ProvisionSpec(
         name=spec_name(lease.pk, generation),
@@ -65,6 +68,8 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None) -> Provi
         command=lease.command,
         workload=lease.workload,
         env=tuple(sorted(lease.env.items())),
+        secrets=secrets,
+        secret_fault=secret_fault,
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each, how) for each, how in zip(held, cuts, strict=True)),

@@ -62,6 +62,10 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             observation_outcomes.give_up_crashing(lease, now)
             return
         spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
+        if spec is not None and spec.secret_fault and lease.state == S.PROVISIONING:
+            _clear_claim(lease, now)
+            observation_outcomes.give_up_without_secrets(lease, spec.secret_fault, now)
+            return
     if spec is not None:
         _act_and_apply(lease, spec, now, starts_by=began + LATEST_START)
     elif lease.state == S.QUEUED:
@@ -111,7 +115,7 @@ def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
         unfinished_claims=F("unfinished_claims") + 1,
         due_at=now + observation_outcomes.RECHECK_AFTER,
     )
-    return load_provision_spec(lease) if claimed else None
+    return load_provision_spec(lease, with_secrets=lease.state in RUNNING_STATES) if claimed else None
 
 
 def _clear_claim(lease: Lease, now: datetime) -> None:

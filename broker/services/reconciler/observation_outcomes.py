@@ -99,6 +99,12 @@ def give_up_crashing(lease: Lease, now: datetime) -> None:
         give_up_provisioning(lease, cause, now)
 
 
+def give_up_without_secrets(lease: Lease, cause: str, now: datetime) -> None:
+    """End a lease whose secret cannot be read; return a relocated one, which has it."""
+    if not relocation_steps.return_to_source(lease, why=cause, now=now):
+        termination.release_lease(lease, reason=EndReason.SPEC_REFUSED, now=now, cause=cause)
+
+
 def activate_lease(lease: Lease, observation: Observation, now: datetime) -> None:
     at = max(now.replace(microsecond=0), lease.state_since)  # as the ledger will have it
     ends_at = extension.end_when_active_from(lease, at)
@@ -134,7 +140,7 @@ def _place_elsewhere(lease: Lease, observation: Observation, now: datetime) -> N
 
 
 def _close_refusing_node(lease: Lease, observation: Observation, now: datetime) -> None:
-    """Keep other leases off the node that refused this one; of several nodes it is unknown which."""
+    """Close the node that refused a lease, if the lease has only one."""
     held = lease.allocations.filter(generation=lease.generation, released_at=None)
     nodes = set(held.values_list("gpu__node", flat=True))
     if len(nodes) == 1:

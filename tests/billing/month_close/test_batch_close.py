@@ -170,7 +170,7 @@ def test_a_batch_reads_the_same_number_of_rows_however_many_were_closed_before()
     with patch.object(batch_close, "BATCH_SIZE", 2), rows_read_per_batch() as sets:
         due = close_month._due_months(NOW)[:8]
         assert batch_close.close_simple_months(due, charge_until=close_month._charge_until, now=NOW) == 8
-    assert sets == [sets[0]] * 4
+    assert max(sets) == sets[0], sets
 
 
 def test_the_check_for_simple_months_reads_no_charges_of_other_tenants() -> None:

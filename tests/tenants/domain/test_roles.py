@@ -25,9 +25,9 @@ powers = st.builds(RoleGrants, grants, scopes, paths)
 actions = st.sampled_from(sorted(ACTIONS))
 
 
-def test_an_owner_has_all_actions_and_a_viewer_writes_only_tokens() -> None:
+def test_an_owner_has_all_actions_and_a_viewer_writes_only_what_is_its_own() -> None:
     assert ALLOWED[Role.OWNER] == ACTIONS
-    assert {a for a in ALLOWED[Role.VIEWER] if not a.endswith(".read")} == {"tokens.write"}
+    assert {a for a in ALLOWED[Role.VIEWER] if not a.endswith(".read")} == {"tokens.write", "ssh_keys.write"}
 
 
 def test_every_role_has_a_description() -> None:

@@ -8,12 +8,14 @@ from web.api.operators.layout_changes import LayoutChangeViewSet
 from web.api.operators.leases import OperatorAllocationViewSet, OperatorLeaseViewSet
 from web.api.operators.relocation_plans import RelocationPlanViewSet
 from web.api.queue_entries import QueueEntryViewSet
+from web.api.secrets import SecretViewSet
 from web.api.volumes import VolumeViewSet
 from web.http.routers import ApiRouter
 
 router = ApiRouter()
 router.register("leases", LeaseViewSet, "api-lease")
 router.register("volumes", VolumeViewSet, "api-volume")
+router.register("secrets", SecretViewSet, "api-secret")
 router.register("queue-entries", QueueEntryViewSet, "api-queue-entry")
 router.register("events", EventViewSet, "api-event")
 router.register("offerings", OfferingViewSet, "api-offering")

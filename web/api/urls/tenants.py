@@ -7,6 +7,7 @@ from web.api.members import InvitationViewSet, MemberViewSet, RoleViewSet, Servi
 from web.api.operators.tenants import OperatorAuditEventViewSet, OperatorTenantViewSet
 from web.api.projects import CurrentTenantViewSet, ProjectViewSet
 from web.api.quotas import QuotaUsageViewSet, QuotaViewSet
+from web.api.ssh_keys import SshKeyViewSet
 from web.api.tokens import IdentityViewSet
 from web.http.routers import ApiRouter
 
@@ -17,6 +18,7 @@ router.register("members", MemberViewSet, "api-member")
 router.register("roles", RoleViewSet, "api-role")
 router.register("invitations", InvitationViewSet, "api-invitation")
 router.register("service-accounts", ServiceAccountViewSet, "api-service-account")
+router.register("ssh-keys", SshKeyViewSet, "api-ssh-key")
 router.register("quotas", QuotaViewSet, "api-quota")
 router.register("quota-usage", QuotaUsageViewSet, "api-quota-usage")
 router.register("audit-events", AuditEventViewSet, "api-audit-event")

@@ -16,6 +16,7 @@ from web.portal.account.allauth_overrides import (
 from web.portal.audit import audit_pages
 from web.portal.operators.tenants import tenant_pages
 from web.portal.projects import project_pages
+from web.portal.ssh_keys import ssh_key_pages
 from web.portal.team import team_pages
 from web.portal.tokens import token_pages
 
@@ -26,6 +27,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-up/", SignUpView.as_view(), name="account_signup"),
     path("sign-out/", logout, name="account_logout"),
     path("account/", profile_page.edit_profile, name="account"),
+    path("account/ssh-keys/", ssh_key_pages.list_ssh_keys, name="ssh-keys"),
+    path("account/ssh-keys/<str:pk>/delete/", ssh_key_pages.delete_ssh_key, name="ssh-key-delete"),
     path("account/confirm-email/", VerificationSentView.as_view(), name="account_email_verification_sent"),
     path("account/", include([p for p in account_urls.urlpatterns if p.name not in OWN])),
     path("account/security/totp/activate/", ActivateTotpView.as_view(), name="mfa_activate_totp"),

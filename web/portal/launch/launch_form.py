@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
+from broker.domain.workloads.secret_variables import looks_like_credential
 from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Offering
 from broker.services.leases.lease_requests import LeaseRequest
@@ -52,6 +53,7 @@ TOPOLOGY_CHOICES = (
     ("nvlink", gettext_noop("NVLink between all of them")),
     ("numa", gettext_noop("All on one CPU socket")),
 )
+SECRET_VARIABLE = "variable_of_"  # prefix of the field with a secret's variable name
 NEW_VOLUME = "new"  # create a volume along with the lease
 
 
@@ -71,6 +73,9 @@ class LaunchForm:
     command: str
     env: str  # NAME=value, a line each
     ssh_keys: str  # a public key each line
+    ssh_key_ids: list[str]  # chosen saved keys
+    secrets: list[str]  # ids of chosen secrets
+    secret_variables: dict[str, str]  # variable of each secret, by the secret's id
     volume: str  # a volume's id, NEW, or empty
     volume_gib: str  # size of a new volume
     duration: str
@@ -96,6 +101,8 @@ class LaunchForm:
             command=self.command.strip(),
             workload=self.workload,
             env=self._env(),
+            secrets=self._secrets(),
+            ssh_key_ids=self.ssh_key_ids,
             ssh_keys=[line.strip() for line in self.ssh_keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW_VOLUME else self.volume,
             relocatable=self.relocatable and not why_not_relocatable(Isolation(offering.isolation), quantity),
@@ -118,6 +125,22 @@ class LaunchForm:
                 self.errors["env"] = _("Enter NAME=value, one per line, each name once.")
             found[name.strip()] = value
         return found
+
+    def _secrets(self) -> dict[str, str]:
+        """Return the chosen secrets by the variables that receive them."""
+        found: dict[str, str] = {}
+        for secret_id in self.secrets:
+            variable = self.secret_variables.get(secret_id, "").strip()
+            if not variable or variable in found:
+                self.errors["secrets"] = _("Enter a variable name for each chosen secret, each name once.")
+            found[variable] = secret_id
+        return found
+
+    @property
+    def credentials_in_clear(self) -> list[str]:
+        """Return the plain variables whose names suggest a credential."""
+        names = (line.partition("=")[0].strip() for line in self.env.splitlines() if "=" in line)
+        return sorted({name[:60] for name in names if looks_like_credential(name)})
 
     def _until(self, zone: ZoneInfo) -> datetime | None:
         if not self.until:
@@ -157,6 +180,13 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         command=text("command", 2000),
         env=text("env", MAX_TEXT_LENGTH),
         ssh_keys=text("ssh_keys", MAX_TEXT_LENGTH),
+        ssh_key_ids=[each[:40] for each in fields.getlist("ssh_key_ids")],
+        secrets=[each[:40] for each in fields.getlist("secrets")],
+        secret_variables={
+            name.removeprefix(SECRET_VARIABLE): fields.get(name, "")[:200]
+            for name in fields
+            if name.startswith(SECRET_VARIABLE)
+        },
         volume=fields.get("volume", "")[:40],
         volume_gib=fields.get("gib", "50").strip()[:9],
         duration=fields.get("lasts", DEFAULT_DURATION).strip(),

@@ -15,11 +15,12 @@ from billing.services.quotes import quote_redemption
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import TEMPLATES, template_name_for
-from broker.models import Lease, Volume
+from broker.models import Lease, Secret, Volume
 from broker.services.leases import lease_requests
 from broker.services.volumes import volume_lifecycle, volume_mounts
 from ports import ids
-from tenants.services import idempotency
+from tenants.models import SshKey
+from tenants.services import idempotency, ssh_keys
 from tenants.services.errors import ProblemError
 from web.portal import api_examples
 from web.portal.launch import launch_form, quote_panel
@@ -37,6 +38,7 @@ FIELDS_WITH_ERRORS = (
     "command",
     "env",
     "ssh_keys",
+    "secrets",
     "volume",
 )  # each field shows its own error
 
@@ -81,8 +83,8 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
             key_reused = True
         except quote_redemption.QUOTE_ERRORS as refusal:
             stale_quote_reason = refusal.detail
-    # Keys and variables are not sent with every change of the form: they are validated when it is submitted.
-    quoted = wanted if sent else replace(wanted, workload="", env={}, ssh_keys=())
+    # Keys, variables and secrets are not sent with every change of the form: they are validated when it is submitted.
+    quoted = wanted if sent else replace(wanted, workload="", env={}, ssh_keys=(), ssh_key_ids=(), secrets={})
     quote = quote_panel.live_quote(request, chosen, quoted)
     not_relocatable = why_not_relocatable(Isolation(chosen.offering.isolation), wanted.quantity)
     page = LaunchPage(
@@ -91,6 +93,8 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         all_items=all_items,
         model=model or chosen.offering.model,
         volumes=list(volume_mounts.available_volumes(request.project).select_related("cluster")),
+        saved_keys=list(ssh_keys.keys_of(request.actor)),
+        secrets=secret_choices(request, form),
         quote=quote,
         general_error=assign_problem(quote, form),
         may_write=may_in_project(request, "leases.write"),
@@ -113,6 +117,8 @@ class LaunchPage:
     all_items: list[OfferingListItem]
     model: str
     volumes: list[Volume]
+    saved_keys: list[SshKey]
+    secrets: list["SecretChoice"]
     quote: quote_panel.LiveQuote
     general_error: str  # of no field
     may_write: bool
@@ -163,6 +169,29 @@ class LaunchPage:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SecretChoice:
+    """A secret of the project, and the variable that would receive it."""
+
+    secret: Secret
+    chosen: bool
+    field: str  # name of the field with the variable
+    variable: str
+
+
+def secret_choices(request: PageRequest, form: launch_form.LaunchForm) -> list[SecretChoice]:
+    """Return the secrets that a lease of the open project may receive."""
+    return [
+        SecretChoice(
+            secret=each,
+            chosen=each.pk in form.secrets,
+            field=launch_form.SECRET_VARIABLE + each.pk,
+            variable=form.secret_variables.get(each.pk, each.name),
+        )
+        for each in Secret.objects.filter(project=request.project).order_by("name")
+    ]
+
+
 def assign_problem(quote: quote_panel.LiveQuote, form: launch_form.LaunchForm) -> str:
     """Show the quote's problem beside its field; return the text of one that has none."""
     if quote.problem is None:
@@ -193,6 +222,10 @@ def prefilled_form(request: PageRequest) -> QueryDict:
         fields.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
         fields.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         fields.setdefault("command", lease.command)
+        there = Secret.objects.filter(project=request.project, pk__in=set(lease.secret_ids.values()))
+        fields.setlistdefault("secrets", sorted(there.values_list("pk", flat=True)))
+        for variable, secret_id in lease.secret_ids.items():
+            fields.setdefault(launch_form.SECRET_VARIABLE + secret_id, variable)
         for terms in ("same_node", "relocatable"):
             if getattr(lease, terms):
                 fields.setdefault(terms, "on")
@@ -237,13 +270,14 @@ def launch_lease(
 
     Raises the refusal of a quote that no longer holds: the page then offers a new one.
     """
+    sent = {name: texts for name, texts in request.POST.lists() if name != "csrfmiddlewaretoken"}
     keyed_request = idempotency.KeyedRequest(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
         method="POST",
         path=request.path,
         key=request.POST.get("key", "")[:255] or ids.random_token(),
-        digest=idempotency.request_digest({k: v for k, v in request.POST.items() if k != "csrfmiddlewaretoken"}),
+        digest=idempotency.request_digest(idempotency.blind_fields(sent, ("env",))),
     )
     if before := idempotency.find_record(keyed_request):
         return HttpResponseRedirect(before.headers["Location"])
@@ -262,6 +296,13 @@ def launch_lease(
     where = reverse("lease", args=[lease.pk])
     idempotency.store_record(keyed_request, status=302, headers={"Location": where}, body="", now=request.now)
     messages.success(request, _("{lease_name} was requested. It is charged once active.").format(lease_name=lease.name))
+    if in_clear := form.credentials_in_clear:
+        messages.warning(
+            request,
+            _("Stored as plain variables: {names}. Save them under Secrets and choose them next time.").format(
+                names=", ".join(in_clear)
+            ),
+        )
     return redirect(where)
 
 
@@ -313,6 +354,10 @@ def api_body(
         body["image"] = wanted.image
     if wanted.ssh_keys:
         body["ssh_keys"] = list(wanted.ssh_keys)
+    if wanted.ssh_key_ids:
+        body["ssh_key_ids"] = list(wanted.ssh_key_ids)
+    if wanted.secrets:
+        body["secrets"] = dict(wanted.secrets)
     if wanted.env:
         body["env"] = dict.fromkeys(wanted.env, "…")  # browsers store the page, and values may be secrets
     if wanted.end_date:

@@ -122,6 +122,7 @@ TENANT_NAV: NavPlan = (
             ("leases", gettext_noop("Leases"), "cpu"),
             ("queue", gettext_noop("Queue"), "hourglass"),
             ("volumes", gettext_noop("Volumes"), "database"),
+            ("secrets", gettext_noop("Secrets"), "lock"),
         ),
     ),
     (
@@ -174,6 +175,7 @@ ACCOUNT_MENU: tuple[NavEntry, ...] = (
     ("account", gettext_noop("Profile"), "user"),
     ("account_email", gettext_noop("E-mail addresses"), "mail"),
     ("account_change_password", gettext_noop("Password"), "lock"),
+    ("ssh-keys", gettext_noop("SSH keys"), "key"),
     ("mfa_index", gettext_noop("Two-factor and passkeys"), "fingerprint"),
 )
 ACCOUNT_PREFIX = "/account/"

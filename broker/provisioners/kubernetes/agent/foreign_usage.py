@@ -1,4 +1,4 @@
-"""What pods and resource claims of others hold in a cluster, kept in memory from two watches."""
+"""What pods and resource claims outside the broker hold in a cluster."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -37,15 +37,16 @@ class ForeignPodSpec(ApiStruct):
     overhead: dict[str, str] = {}
 
 
+class ForeignPodStatus(ApiStruct):
+    phase: str = ""
+
+
 class ForeignPod(ApiStruct):
     """A pod of others, with what it requests."""
 
-    class Status(ApiStruct):
-        phase: str = ""
-
     metadata: FullObjectMeta
     spec: ForeignPodSpec = msgspec.field(default_factory=ForeignPodSpec)
-    status: Status = msgspec.field(default_factory=Status)
+    status: ForeignPodStatus = msgspec.field(default_factory=ForeignPodStatus)
 
 
 class ForeignUsage:
@@ -137,7 +138,7 @@ class ForeignUsage:
         return (claim.metadata.namespace, claim.metadata.name), devices
 
     def _pod_usage(self, pod: ForeignPod) -> tuple[str, Amounts, tuple[str, ...]] | None:
-        """Return a pod's node, requests and GPUs; None for one that holds nothing, or an old one of ours."""
+        """Return a pod's node, requests and GPUs; None if it holds nothing or is ours."""
         marks = pod.metadata.labels
         ours = labels.LEASE in marks and labels.INSTALLATION not in marks
         if ours or not pod.spec.node_name or pod.status.phase in ENDED_PHASES:

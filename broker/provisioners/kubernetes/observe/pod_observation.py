@@ -236,7 +236,7 @@ def _observe_pod(pod: ObservedPod, now: datetime) -> Observation:
 
 
 def _unhealthy_device(pod: ObservedPod) -> str:
-    """Return a device of a pod that its kubelet reports as unhealthy; empty if there is none."""
+    """Return a device that the kubelet reports as unhealthy; empty if none."""
     return next(
         (
             f"{resource.name} {device.resource_id}".strip()

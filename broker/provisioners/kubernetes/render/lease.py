@@ -6,6 +6,7 @@ Deleting the anchor deletes them.
 import hashlib
 import json
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from broker.domain.workloads.templates import SSH_KEYS_FILE, TOKEN_KEY, ContainerProgram, build_program
@@ -13,7 +14,7 @@ from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.render.controllers import lease_controllers
 from broker.provisioners.kubernetes.render.ingress import ingress_objects
-from broker.provisioners.kubernetes.render.pod import needs_secret
+from broker.provisioners.kubernetes.render.pod import needs_secret, secret_key
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, VolumeSpec
 
 # Controllers come last: once a pod exists, everything it needs exists too.
@@ -38,7 +39,8 @@ def anchor(lease: LeaseSpec, driver: SliceDriver) -> Manifest:
 def lease_objects(lease: LeaseSpec, driver: SliceDriver, *, anchor_uid: str) -> list[Manifest]:
     """Return the anchor's children in the order of application.
 
-    The same lease always gives the same objects.
+    The same lease always gives the same objects. Without the values of its saved secrets, the Secret is left
+    out: the one in the cluster stays as it is.
     """
     owner = {
         "apiVersion": "v1",
@@ -60,8 +62,11 @@ def lease_objects(lease: LeaseSpec, driver: SliceDriver, *, anchor_uid: str) -> 
 def spec_hash(lease: LeaseSpec, driver: SliceDriver) -> str:
     """Return a short digest of everything rendered.
 
-    When it changes, something must be applied again.
+    When it changes, something must be applied again. It is stored, so it is computed from the versions of
+    secrets, not from their values.
     """
+    named = tuple(replace(each, value=f"{each.secret_id}:{each.version}") for each in lease.workload.secrets)
+    lease = replace(lease, workload=replace(lease.workload, secrets=named))
     text = json.dumps(lease_objects(lease, driver, anchor_uid=""), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -74,7 +79,8 @@ def format_time(moment: datetime) -> str:
 def _owned_objects(lease: LeaseSpec, driver: SliceDriver) -> list[Manifest]:
     runs = build_program(lease.workload)
     found = lease_controllers(lease, runs, driver) + ingress_objects(lease, runs) + driver.extra_objects(lease)
-    return [*found, _secret(lease, runs)] if needs_secret(lease, runs) else found
+    readable = all(each.value is not None for each in runs.secrets)
+    return [*found, _secret(lease, runs)] if needs_secret(lease, runs) and readable else found
 
 
 def _apply_order(manifest: Manifest) -> tuple[bool, str, str]:
@@ -88,6 +94,7 @@ def _secret(lease: LeaseSpec, runs: ContainerProgram) -> Manifest:
         values[SSH_KEYS_FILE] = "".join(f"{key}\n" for key in runs.ssh_keys)
     if runs.template.token_env and lease.access_token:
         values[TOKEN_KEY] = lease.access_token
+    values |= {secret_key(each.name): each.value or "" for each in runs.secrets}
     return {
         "apiVersion": "v1",
         "data": {name: b64encode(text.encode()).decode() for name, text in sorted(values.items())},

@@ -73,7 +73,12 @@ def pod_host_name(lease: LeaseSpec, rank: int) -> str:
 
 
 def needs_secret(lease: LeaseSpec, program: ContainerProgram) -> bool:
-    return bool(program.ssh_keys or (program.template.token_env and lease.access_token))
+    return bool(program.ssh_keys or program.secrets or (program.template.token_env and lease.access_token))
+
+
+def secret_key(variable: str) -> str:
+    """Return the key of a variable's value in the lease's Secret."""
+    return f"env.{variable}"
 
 
 def scratch_path(lease: LeaseSpec, program: ContainerProgram) -> str:
@@ -144,11 +149,13 @@ def _env(lease: LeaseSpec, program: ContainerProgram, rank: int) -> list[Manifes
         ours |= {"GPUBROKER_RANK": str(rank), "GPUBROKER_RANKS": str(len(lease.nodes))}
         ours["GPUBROKER_FIRST"] = f"{pod_host_name(lease, 0)}.{names.peers_name(lease.lease_id, lease.generation)}"
     values = {**ours, **{name: _escape_dollar(value) for name, value in program.env}}
-    env: list[Manifest] = [{"name": name, "value": value} for name, value in sorted(values.items())]
+    keys = {each.name: secret_key(each.name) for each in program.secrets}
     if program.template.token_env and lease.access_token:
-        env = [each for each in env if each["name"] != program.template.token_env]
-        secret = {"key": TOKEN_KEY, "name": names.secret_name(lease.lease_id, lease.generation)}
-        env.append({"name": program.template.token_env, "valueFrom": {"secretKeyRef": secret}})
+        keys[program.template.token_env] = TOKEN_KEY
+    env: list[Manifest] = [{"name": name, "value": value} for name, value in sorted(values.items()) if name not in keys]
+    secret_name = names.secret_name(lease.lease_id, lease.generation)
+    for name, key in keys.items():
+        env.append({"name": name, "valueFrom": {"secretKeyRef": {"key": key, "name": secret_name}}})
     return env
 
 

@@ -19,6 +19,7 @@ from broker.services.leases.lifecycle.termination import (
 )
 from broker.services.placement.available_capacity import pool_of
 from broker.services.quotas import block_new_quotas
+from broker.services.secrets import lease_secrets
 from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -133,6 +134,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
     if lease.requeued_at and lease.state in STARTED_STATES:
         return lease
     _check_may_start(lease, now)
+    secrets = _newest_secrets(lease)
     lease.requested_with_token = actor.token
     lease_requests.run_gates(lease, now=now)
     lease.transition(
@@ -141,6 +143,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
         actor=actor,
         cause="started again",
         quota_uses=lease.quota_uses,
+        secrets=secrets,
         requeued_at=now,
         pending_reason="",
         due_at=lease.end_date,
@@ -148,6 +151,12 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
     _record_audit("lease.start", lease, actor=actor, now=now)
     outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     return lease
+
+
+def _newest_secrets(lease: Lease) -> lease_secrets.PinnedVersions:
+    """Return the newest versions of a lease's secrets: started again, it gets replaced values."""
+    lease_secrets.lock_secrets(lease.secret_ids)
+    return lease_secrets.pin_secrets(lease.secret_ids, project=lease.project)
 
 
 def _check_may_start(lease: Lease, now: datetime) -> None:

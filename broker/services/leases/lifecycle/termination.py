@@ -11,6 +11,7 @@ from broker.models import Allocation, Lease, StaleLease
 from broker.services import quotas
 from broker.services.leases.lifecycle import program_ends
 from broker.services.placement.available_capacity import pool_of
+from broker.services.secrets import secret_store
 from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
@@ -147,6 +148,7 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
     left = Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None)
     left.update(released_at=max(now, lease.state_since))
     quotas.return_quota(lease, used_unit_seconds=used_unit_seconds(lease))
+    secret_store.delete_values_of_ended(lease)
     model, region = pool_of(lease.offering)
     outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 

@@ -1,9 +1,11 @@
 """Order, rate and scope of drift repair."""
 
+from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Cluster, ClusterObject, Lease
@@ -20,6 +22,7 @@ from broker.services.clusters.drift_repair_queue import DriftRepairQueue
 from tests.broker.domain.fleet import MODELS
 from tests.broker.provisioners.kubernetes.scripted_server import StartServer
 from tests.broker.services.clusters.test_cluster_agent import reconnect
+from tests.broker.services.secrets.saved_secrets import VALUE, save_secret
 from tests.simulation import Simulation, TenantContext, offering
 
 PROJECT_KINDS = ["Namespace", "ServiceAccount", "ResourceQuota", "LimitRange", *["NetworkPolicy"] * 3]
@@ -99,6 +102,19 @@ def test_terminating_or_foreign_objects_are_not_repaired(
     ClusterObject.objects.all().delete()
     store_anchor(lease)
     assert create_repair_queue("ins_2").load_next() == []
+
+
+def test_a_lease_without_readable_secrets_keeps_its_secret_in_the_cluster(
+    sim: Simulation, kestrel: TenantContext, moments: list[float], settings: LazySettings
+) -> None:
+    secret = save_secret(kestrel)
+    store_anchor(sim.create_lease(kestrel, offering(), workload="jupyter", secrets={"HF_TOKEN": secret.pk}))
+    walk = create_repair_queue()
+    (applied,) = (each for each in [*walk.load_next(), *walk.load_next()] if each["kind"] == "Secret")
+    assert b64decode(applied["data"]["env.HF_TOKEN"]).decode() == VALUE
+    settings.CREDENTIAL_ENCRYPTION_KEYS = ""
+    walk = create_repair_queue()
+    assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, ["Ingress", "Service"]]
 
 
 def test_only_active_leases_have_connection_objects_repaired(

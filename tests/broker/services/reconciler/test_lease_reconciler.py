@@ -534,9 +534,9 @@ def test_a_worker_that_starts_too_late_leaves_the_lease_to_the_next(
     sim.messages.clear()
     order_of = lease_reconciler.load_provision_spec
 
-    def held_up(lease: Lease) -> ProvisionSpec:
+    def held_up(lease: Lease, **options: bool) -> ProvisionSpec:
         sim.clock.at += lease_reconciler.LATEST_START + timedelta(seconds=1)
-        return order_of(lease)
+        return order_of(lease, **options)
 
     monkeypatch.setattr(lease_reconciler, "load_provision_spec", held_up)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)

@@ -400,12 +400,12 @@ def test_an_unknown_workload_is_refused(portal: PortalSession) -> None:
 def test_settings_of_a_lease_in_a_hidden_project_are_not_proposed(portal: PortalSession) -> None:
     design = portal.owner.create_project("design")
     hidden = portal.sim.create_lease(
-        portal.owner, offering("2g.20gb"), image="registry.example/secret:1", command="secret", ssh_keys=[KEY]
+        portal.owner, offering("2g.20gb"), image="registry.example/covert:1", command="covert", ssh_keys=[KEY]
     )
     shown = portal.sim.create_lease(portal.owner, offering("2g.20gb"), image="registry.example/own:1", project=design)
     one = portal.sign_in_as(Role.OWNER, design)
     page = one.get(f"/launch/?again={hidden.pk}")
-    assert "secret" not in page.content.decode()
+    assert "covert" not in page.content.decode()
     assert KEY not in page.content.decode()
     assert visible_text(page) == visible_text(one.get("/launch/?again=lse_0"))
     assert "registry.example/own:1" in one.get(f"/launch/?again={shown.pk}").content.decode()

@@ -42,7 +42,7 @@ from web.portal.operators.page_context import (
     operator_page,
     render_refused,
 )
-from web.portal.operators.pricing.resource_form import ResourceForm, is_resource_form, parse_resources
+from web.portal.operators.pricing.resource_form import ResourceForm, is_resource_form, parse_resources, parse_version
 from web.ui.formatting import format_resources
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
@@ -294,8 +294,8 @@ def _change_offering(request: OperatorRequest, found: Offering) -> str:
         offering_admin.rename_offering(found, label=request.POST["label"], actor=request.actor, now=request.now)
         return _("The offering was renamed to {found_label}.").format(found_label=found.label)
     if is_resource_form(request.POST):
-        wanted = parse_resources(request.POST)
-        offering_admin.set_offering_resources(found, wanted, actor=request.actor, now=request.now)
+        wanted, version = parse_resources(request.POST), parse_version(request.POST)
+        offering_admin.set_offering_resources(found, wanted, version=version, actor=request.actor, now=request.now)
         return _("Leases requested from now on have {amounts} for each slice.").format(
             amounts=format_resources(found.host_resources)
         )

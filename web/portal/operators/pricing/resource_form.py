@@ -14,6 +14,7 @@ from tenants.services.errors import InvalidValue
 from web.ui.formatting import format_resources
 
 NUMBER = re.compile(r"\d{1,7}(\.\d{1,6})?", re.ASCII)
+VERSION = re.compile(r"\d{1,9}", re.ASCII)
 MILLI, MEBI = 1000, 1024
 # Column: its input, and how many units of the column one typed unit has.
 INPUTS = {"cpu_milli": ("cpus", MILLI), "host_memory_mib": ("memory_gib", MEBI), "scratch_mib": ("scratch_gib", MEBI)}
@@ -44,6 +45,12 @@ def is_resource_form(typed: Mapping[str, str]) -> bool:
 def parse_resources(typed: Mapping[str, str]) -> HostResources:
     """Parse the form; raise InvalidValue for text that is no number."""
     return HostResources(*(_parse(column, typed.get(name, ""), unit) for column, (name, unit) in INPUTS.items()))
+
+
+def parse_version(typed: Mapping[str, str]) -> int | None:
+    """Parse the version of the offering that the form was opened with; None without one."""
+    text = typed.get("version", "")
+    return int(text) if VERSION.fullmatch(text) else None
 
 
 def _parse(column: str, typed: str, unit: int) -> int:

@@ -53,6 +53,16 @@ def test_wrong_amounts_are_refused_beside_their_field(
     assert offering("1g.10gb").host_resources == what.host_resources
 
 
+def test_a_form_opened_before_another_change_is_refused(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
+    what = offering("1g.10gb")
+    operator.post(page_of(what), {**TYPED, "version": what.version})
+    answer = operator.post(page_of(what), {**TYPED, "cpus": "1.2", "version": what.version})
+    assert "was changed in the meantime. Check the current values" in visible_text(answer)
+    assert offering("1g.10gb").cpu_milli == 1000
+
+
 def test_storage_has_no_form_for_amounts(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     storage = storage_offering(REGION, now=NOW)
     assert storage.host_resources == UNKNOWN

@@ -1,0 +1,1 @@
+"""Saved secrets: stored encrypted, chosen by leases, read only for their provisioners."""
