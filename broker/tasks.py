@@ -57,10 +57,7 @@ def reconcile_volume(volume_id: str, tenant_id: str) -> None:
 
 @task("broker.sweep")
 def sweep_due() -> None:
-    """Enqueue a message for everything that is due, in case its own was lost.
-
-    Covers leases, volumes, repartitions, relocation plans and queues.
-    """
+    """Enqueue everything that is due, in case its own message was lost; reopen nodes."""
     now = clock.now()
     hardware.reopen_nodes(now=now)
     layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))

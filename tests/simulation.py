@@ -20,7 +20,18 @@ from django.test import override_settings
 from billing.services.payments import payment_collection
 from billing.services.payments.topups import topup_collection as topping
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.models import Allocation, Gpu, Lease, Node, NodeState, Offering, OfferingState, Transition, Volume
+from broker.models import (
+    Allocation,
+    Gpu,
+    GpuHealth,
+    Lease,
+    Node,
+    NodeState,
+    Offering,
+    OfferingState,
+    Transition,
+    Volume,
+)
 from broker.services.clusters import orphan_removal
 from broker.services.inventory import gpu_catalogue, hardware
 from broker.services.inventory.hardware import SimulatedRack
@@ -350,6 +361,12 @@ def wait_until_events_settled(within_s: float = 30) -> None:
 
 def set_node_state(node: Node, state: NodeState, sim: Simulation) -> None:
     hardware.set_node_state(node, state, reason="a test", actor=OPERATOR, now=sim.now)
+
+
+def lose_gpu(gpu: Gpu, sim: Simulation, *, reason: str = "XID 79") -> None:
+    """Record what an inventory with a fatal fault of the GPU records."""
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=reason, actor=OPERATOR, now=sim.now)
+    hardware.set_gpu_lost(gpu, True, now=sim.now)
 
 
 def node_of(lease: Lease) -> Node:

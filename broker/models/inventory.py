@@ -152,6 +152,8 @@ class Gpu(models.Model):
     health = models.CharField(max_length=10, choices=GpuHealth, default=GpuHealth.HEALTHY)
     health_reason = models.CharField(max_length=200, blank=True, default="")
     health_since = models.DateTimeField()
+    # Since when its node says that nothing can run on it: a fatal fault, or it is gone. Its leases are lost.
+    lost_since = models.DateTimeField(null=True)
     # Set while its node is repartitioned. Stored here and not on the node, so that a placer that waits for the
     # GPU's lock reads it again.
     out_of_service_since = models.DateTimeField(null=True)

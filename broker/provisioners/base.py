@@ -75,6 +75,8 @@ class ProvisionSpec:
     isolation: str = ""
     price_class: str = ""
     resources: HostResources = DEFAULT_OF_A_GPU  # that each slice brings of its node
+    gpu_lost_since: datetime | None = None  # since when nothing can run on one of its GPUs; None: on all it can
+    gpu_fault: str = ""  # what the node says of that GPU
     frozen: str = ""  # why that cluster is frozen; empty: it is not
     volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
     paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead

@@ -3,8 +3,7 @@
 Latencies are drawn from the spec's name, so that the same spec always takes as long; a slice left over
 from an earlier lease need not be created again. Faults come on request: an image named `refuse/…` is
 refused, `slow/…` takes minutes to pull and to go, `brief/…` is done after half a minute, `fails/…` and
-`hungry/…` end badly after some seconds; a node set to lost or a GPU set to unhealthy takes its pods
-down.
+`hungry/…` end badly after some seconds; a node or a GPU set to lost takes its pods down.
 """
 
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from django.db.models import Q
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH
-from broker.models import Gpu, GpuHealth, Node, NodeState, SimulatedPod, SimulatedVolume
+from broker.models import Gpu, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import HeldPod, Observation, ObservedState, ProvisionSpec, VolumeRef
 from ports.postgres.sql_statements import load_sql
 from ports.rng import Rng
@@ -121,8 +120,8 @@ class SimulatedProvisioner:
         return self._progress(spec, pod, now)
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
-        bad = Q(health=GpuHealth.UNHEALTHY) | Q(node__state=NodeState.LOST)
-        columns = ("node__state", "node__name", "node__state_since", "index", "health_reason", "health_since")
+        bad = Q(lost_since__isnull=False) | Q(node__state=NodeState.LOST)
+        columns = ("node__state", "node__name", "node__state_since", "index", "health_reason", "lost_since")
         gpu = Gpu.objects.filter(bad, pk__in=[s.gpu for s in spec.slices]).order_by("pk").values_list(*columns).first()
         if gpu is None:
             return None

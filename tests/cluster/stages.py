@@ -79,7 +79,8 @@ class SimulatedStage:
         Node.objects.update(state=NodeState.READY, state_since=self.now)
 
     def break_gpu(self) -> None:
-        Gpu.objects.filter(index=0).update(health=GpuHealth.UNHEALTHY, health_reason="XID 79", health_since=self.now)
+        fault = {"health": GpuHealth.UNHEALTHY, "health_reason": "XID 79", "health_since": self.now}
+        Gpu.objects.filter(index=0).update(**fault, lost_since=self.now)
 
     def names(self) -> list[str]:
         return self.provisioner.names()

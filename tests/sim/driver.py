@@ -226,6 +226,7 @@ class Sim:
         gpu = Gpu.objects.select_related("node__cluster").order_by("uuid")[int(self.chance.uniform(0, 4))]
         health = GpuHealth(str(self.pick(("healthy", "healthy", "unhealthy"))))
         hardware.set_gpu_health(gpu, health, reason="sim", actor=OPERATOR, now=self.clock.at)
+        hardware.set_gpu_lost(gpu, health is GpuHealth.UNHEALTHY, now=self.clock.at)
 
     def pod_vanishes(self) -> None:
         lose_a_pod(self.chance)

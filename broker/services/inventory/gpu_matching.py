@@ -35,7 +35,8 @@ class MatchedInventory:
     relocated_gpu_ids: list[str]  # rows of GPUs that are in another machine now
 
 
-def has_own_uuid(gpu: DiscoveredGpu) -> bool:
+def has_own_uuid(gpu: DiscoveredGpu | Gpu) -> bool:
+    """Return whether a GPU is known by its own UUID, not only by its position."""
     return gpu.uuid.startswith("GPU-")
 
 

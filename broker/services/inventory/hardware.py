@@ -92,13 +92,23 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
     if before == health:
         return
     Gpu.objects.filter(pk=gpu.pk).update(
-        health=health, health_reason=reason, health_since=now, version=F("version") + 1
+        health=health, health_reason=reason, health_since=now, lost_since=None, version=F("version") + 1
     )
     gpu.refresh_from_db()
     InventoryChange.objects.create(
         at=now, node=gpu.node, gpu=gpu, before=before, after=health, reason=reason, actor_label=actor.label
     )
     audit.record(f"gpu.{health}", gpu, f"{gpu.node} {gpu}", actor=actor, now=now, before=before, reason=reason)
+    enqueue_affected(gpu.node, now)
+
+
+@transaction.atomic
+def set_gpu_lost(gpu: Gpu, lost: bool, *, now: datetime) -> None:
+    """Record whether nothing can run on a GPU any more; the reconciler handles its leases."""
+    if (gpu.lost_since is not None) == lost:
+        return
+    Gpu.objects.filter(pk=gpu.pk).update(lost_since=now if lost else None, version=F("version") + 1)
+    gpu.refresh_from_db(fields=["lost_since", "version"])
     enqueue_affected(gpu.node, now)
 
 

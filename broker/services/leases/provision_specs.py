@@ -1,7 +1,7 @@
 """Provision specs: a lease as its provisioner needs it."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.conf import settings
@@ -36,6 +36,8 @@ class _HeldPlacement(NamedTuple):
     resource_name: str
     node_id: str
     host: str
+    lost_since: datetime | None
+    health_reason: str
     cluster: str
     domain: str
     ingress: str
@@ -58,6 +60,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     place = held[0] if held else None
     cuts = _cut_efforts(lease, held)
     secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
+    lost = min(((each.lost_since, each.health_reason) for each in held if each.lost_since), default=(None, ""))
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its duration counts from when it is active
     return ProvisionSpec(
         name=spec_name(lease.pk, generation),
@@ -78,6 +81,8 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         ingress=place.ingress if place else "",
         tolerations=place.tolerations if place else "",
         frozen=place.frozen if place else "",
+        gpu_lost_since=lost[0],
+        gpu_fault=lost[1],
         provisioner=place.provisioner if place else "",
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,

@@ -133,6 +133,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     observed_at = now + (clock.now() - requested_at)
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
+    observation = _with_lost_gpu(observation, spec)
     with tenant_scope(lease.tenant_id):
         try:
             observation_outcomes.apply_observation(lease, observation, observed_at)
@@ -155,6 +156,19 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     elif written and observation.remains and lease.state in RUNNING_STATES:
         with suppress(ClusterUnreachable):  # the next check finds them again
             cluster_provisioners.provisioner_of(spec).let_go(spec, observation.remains)
+
+
+def _with_lost_gpu(observation: Observation, spec: ProvisionSpec) -> Observation:
+    """Return what was observed, or a loss when nothing can run on a GPU of the lease.
+
+    Its pod may well be running: NVIDIA's plugins keep pods off a faulty GPU and evict none.
+    """
+    if spec.gpu_lost_since is None or observation.seen not in (ObservedState.READY, ObservedState.PENDING):
+        return observation
+    if not observation.answered:
+        return observation
+    text = f"its GPU is lost: {spec.gpu_fault}"
+    return Observation(ObservedState.LOST, text, last_seen=spec.gpu_lost_since, remains=observation.remains)
 
 
 def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_by: datetime) -> Observation | None:

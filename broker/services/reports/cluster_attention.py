@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby
 
-from django.db.models import Count, Max, Min, Q, QuerySet
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState
 from broker.models import Cluster, Node, Orphan, RelocationPlan
@@ -17,10 +17,12 @@ from broker.services.reports.attention_items import AttentionItem, AttentionKind
 
 
 def find_troubled_clusters(*, now: datetime) -> list[AttentionItem]:
-    """Return the problems of clusters and their nodes; three queries. Must run as staff."""
-    rows = Cluster.objects.annotate(heard=Max("watches__last_event_at")).order_by("name")
-    items = (need for each in rows for need in _cluster_items(each, each.heard, now))
-    return [*items, *_unsold_node_items(), *_orphan_items()]
+    """Return the problems of clusters and their nodes; at most three queries. Must run as staff."""
+    unsold = Exists(unsold_nodes().filter(cluster=OuterRef("pk")))
+    rows = Cluster.objects.annotate(heard=Max("watches__last_event_at"), unsold=unsold).order_by("name")
+    items = [need for each in rows for need in _cluster_items(each, each.heard, now)]
+    nodes = _unsold_node_items() if any(each.unsold for each in rows) else ()
+    return [*items, *nodes, *_orphan_items()]
 
 
 def find_proposed_plans() -> list[AttentionItem]:

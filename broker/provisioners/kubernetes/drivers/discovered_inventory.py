@@ -39,6 +39,7 @@ class DiscoveredGpu:
     published: PublishedProfiles | None = None  # for dynamically partitioned GPUs that offer less than their model
     resource_name: str = ""  # resource name for all its slices; empty: each profile's usual name
     fault: str = ""  # what its node says is wrong with it, such as xid=79
+    lost: bool = False  # nothing can run on it until it is reset: its leases are lost
     devices: tuple[str, ...] = ()  # names of its DRA devices
 
 

@@ -29,6 +29,7 @@ from broker.provisioners.kubernetes.drivers.dra_devices import (
     PublishedPool,
     attribute_text,
     describe_device,
+    has_fatal_taint,
     is_static,
     memory_slices,
     newest_pools,
@@ -151,6 +152,7 @@ class DraDriver:
             not fault,
             numa=below,
             fault=fault,
+            lost=all(has_fatal_taint(each) for each in (device, *slices)),
             devices=tuple(sorted({each.name for each in (device, *slices)})),
         )
         if static:

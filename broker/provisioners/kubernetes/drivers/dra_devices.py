@@ -18,6 +18,8 @@ DRA_DRIVER_NAME = "gpu.nvidia.com"
 MEMORY_SLICE = re.compile(rf"(?:{re.escape(DRA_DRIVER_NAME)}/)?(?:memorySlice|memory-slice-)(\d{{1,3}})", re.ASCII)
 NO_UNIT = -1
 REFUSING_EFFECTS = ("NoSchedule", "NoExecute")  # the effect None only informs
+# NVIDIA's driver sets them with NoSchedule after a fault of the GPU, so pods on it are not evicted.
+FATAL_TAINTS = (f"{DRA_DRIVER_NAME}/xid", f"{DRA_DRIVER_NAME}/gpu-lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ def refusing_taint(device: Device) -> str:
         if taint.effect in REFUSING_EFFECTS:
             return f"{taint.key.rpartition('/')[2]}={taint.value}".rstrip("=")
     return ""
+
+
+def has_fatal_taint(device: Device) -> bool:
+    """Return whether a taint says that nothing can run on a device until it is reset."""
+    return any(taint.key in FATAL_TAINTS and taint.effect in REFUSING_EFFECTS for taint in device.taints)
 
 
 def attribute_text(device: Device, name: str) -> str:

@@ -4,7 +4,7 @@ Manifests are compared with golden files; this driver has not yet been run again
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import msgspec
@@ -97,7 +97,9 @@ class HamiDriver:
             if model not in self.models:
                 new[model.name] = model
             below = "" if gpu.numa is None else str(gpu.numa)
-            gpus.append(DiscoveredGpu(index, gpu.id, model.name, Isolation.SOFT, (), gpu.health, numa=below))
+            found_gpu = DiscoveredGpu(index, gpu.id, model.name, Isolation.SOFT, (), gpu.health, numa=below)
+            # HAMi's plugin takes only XIDs that are not the application's for a fault of the GPU.
+            gpus.append(replace(found_gpu, lost=not gpu.health))
         if not found:
             problems.append(NOTHING_REGISTERED)
         read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems), tuple(new.values()))

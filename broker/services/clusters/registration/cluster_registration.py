@@ -280,6 +280,9 @@ def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now:
             Gpu.objects.filter(pk=gpu.pk).update(**changes, version=F("version") + 1)
         _update_health(gpu, found, now)
     _mark_missing(gpus.values(), now)
+    if report.gpus:  # a node that reports none of its GPUs may have restarted its plugin
+        for gpu in gpus.values():
+            hardware.set_gpu_lost(gpu, has_own_uuid(gpu), now=now)
     return new
 
 
@@ -336,6 +339,7 @@ def _update_health(gpu: Gpu, found: DiscoveredGpu, now: datetime) -> None:
         hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=why, actor=SYSTEM, now=now)
     elif gpu.health_reason in (NOT_REPORTED, QUARANTINED):  # after a fault, an operator decides
         hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="", actor=SYSTEM, now=now)
+    hardware.set_gpu_lost(gpu, found.lost, now=now)
 
 
 def _quarantine(gpus: Iterable[Gpu], now: datetime) -> None:

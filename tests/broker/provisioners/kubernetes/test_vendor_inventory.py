@@ -308,7 +308,14 @@ def test_an_incomplete_pool_changes_no_inventory(cases: tuple[str, ...]) -> None
 
 def test_device_taints_that_refuse_pods_mark_a_gpu_as_faulty() -> None:
     gpus = dra_node("device-health-taints").gpus
-    assert [(gpu.healthy, gpu.fault) for gpu in gpus] == [(False, "xid=79"), *[(True, "")] * 3]
+    assert [(gpu.healthy, gpu.fault, gpu.lost) for gpu in gpus] == [(False, "xid=79", True), *[(True, "", False)] * 3]
+
+
+def test_hami_reports_a_faulty_gpu_as_lost() -> None:
+    health = {"GPU-a": "false", "GPU-b": "true"}
+    text = "".join(f"{uuid},10,40960,100,NVIDIA-NVIDIA A100-PCIE-40GB,0,{well}:" for uuid, well in health.items())
+    (found,) = HamiDriver(MODELS).inventory([ready_node("n1", {}, {}, {REGISTER_ANNOTATION: text})], [])
+    assert [(gpu.healthy, gpu.lost) for gpu in found.gpus] == [(False, True), (True, False)]
 
 
 @pytest.mark.parametrize(

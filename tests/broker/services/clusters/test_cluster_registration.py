@@ -184,6 +184,26 @@ def test_a_gpu_reported_unhealthy_stays_unhealthy_until_an_operator_decides(clus
     assert Gpu.objects.get().health == "unhealthy"
 
 
+def test_a_gpu_that_its_node_lacks_or_reports_as_lost_is_lost_until_it_returns(cluster: Cluster) -> None:
+    def lost(*found: DiscoveredGpu) -> list[int]:
+        update_inventory_of_n1(cluster, *found)
+        return list(Gpu.objects.exclude(lost_since=None).order_by("index").values_list("index", flat=True))
+
+    first, second = (replace(gpu(index), uuid=f"GPU-{index}") for index in range(2))
+    assert lost(first, second) == []
+    assert lost(first) == [1]
+    assert lost(first, second) == []
+    assert lost(first, replace(second, healthy=False, fault="xid=79", lost=True)) == [1]
+    assert lost(first, second) == []
+    assert lost() == []  # its plugin may just have restarted
+
+
+def test_gpus_without_uuids_of_their_own_are_never_lost_one_by_one(cluster: Cluster) -> None:
+    update_inventory_of_n1(cluster, gpu(0), gpu(1))
+    update_inventory_of_n1(cluster, gpu(0))  # it is unknown which of them is missing
+    assert not Gpu.objects.exclude(lost_since=None).exists()
+
+
 def test_a_mostly_unchanged_inventory_needs_few_statements(cluster: Cluster) -> None:
     def fleet(*broken: str) -> list[DiscoveredNode]:
         names = [f"n{number}" for number in range(60)]

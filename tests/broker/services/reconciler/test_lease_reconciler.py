@@ -6,11 +6,11 @@ import pytest
 from django.conf import LazySettings
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.models import Gpu, GpuHealth, Lease, Node, NodeState, SimulatedPod, StaleLease
+from broker.models import Gpu, Lease, Node, NodeState, SimulatedPod, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.clusters import orphan_removal
-from broker.services.inventory import cluster_provisioners, hardware
+from broker.services.inventory import cluster_provisioners
 from broker.services.inventory.hardware import SimulatedRack
 from broker.services.leases.lifecycle import termination
 from broker.services.reconciler import lease_reconciler
@@ -26,6 +26,7 @@ from tests.simulation import (
     create_gpus,
     create_tenant,
     held_allocations,
+    lose_gpu,
     node_of,
     offering,
     reload_lease,
@@ -273,7 +274,7 @@ def test_a_failed_gpu_ends_its_lease_at_the_time_of_the_failure(sim: Simulation)
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     sim.run(60)
     failed_at = sim.now
-    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    lose_gpu(gpu, sim)
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (
         "device_lost",

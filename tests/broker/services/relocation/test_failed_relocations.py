@@ -9,10 +9,9 @@ from django.db import IntegrityError, transaction
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
 from broker.domain.lifecycle.states import LeaseState
-from broker.models import Gpu, GpuHealth, Lease, Relocation, RelocationPlan
+from broker.models import Gpu, Lease, Relocation, RelocationPlan
 from broker.provisioners.base import Observation, ObservedState, ProvisionSpec
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services.inventory import hardware
 from broker.services.leases import relocation_consent
 from broker.services.leases.lifecycle import stop_and_start
 from broker.services.leases.relocation_consent import LeaseBeingRelocated
@@ -34,6 +33,7 @@ from tests.simulation import (
     Simulation,
     TenantContext,
     held_allocations,
+    lose_gpu,
     offering,
     reload_lease,
     run_task,
@@ -225,7 +225,7 @@ def test_a_target_gpu_failure_returns_the_lease_to_its_source(
 ) -> None:
     run_until(sim, plan, lease, S.PROVISIONING)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
-    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
+    lose_gpu(gpu, sim)
     sim.run_with_sweeps(60)
     assert (is_at_source(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert_invariants(sim)

@@ -102,6 +102,7 @@ class Days:
         ill = gpu.health == GpuHealth.HEALTHY and self.chance.random() < 0.3
         health = GpuHealth.UNHEALTHY if ill else GpuHealth.HEALTHY
         hardware.set_gpu_health(gpu, health, reason="a test", actor=OPERATOR, now=self.sim.now)
+        hardware.set_gpu_lost(gpu, ill, now=self.sim.now)
 
 
 @pytest.mark.deep

@@ -7,8 +7,7 @@ import pytest
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
 from broker.domain.repartition.gpu_layouts import GpuLayout
-from broker.models import Cluster, Gpu, GpuHealth, Lease, Relocation, RelocationPlan
-from broker.services.inventory import hardware
+from broker.models import Cluster, Gpu, Lease, Relocation, RelocationPlan
 from broker.services.leases import relocation_records
 from broker.services.relocation import (
     plan_decisions,
@@ -29,7 +28,7 @@ from tests.broker.services.relocation.scattered_leases import (
     relocations_of,
     scatter_leases,
 )
-from tests.simulation import OPERATOR, Simulation, TenantContext, create_gpus, create_tenant, reload_lease
+from tests.simulation import OPERATOR, Simulation, TenantContext, create_gpus, create_tenant, lose_gpu, reload_lease
 
 Event = Callable[[Simulation, Lease, Relocation], None]
 M, P = RelocationState, RelocationPlanState
@@ -71,7 +70,7 @@ def change_source_slot(sim: Simulation, lease: Lease, move: Relocation) -> None:
 
 def fail_target_gpu(sim: Simulation, lease: Lease, move: Relocation) -> None:
     gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
-    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
+    lose_gpu(gpu, sim)
 
 
 def repartition_target_gpu(sim: Simulation, lease: Lease, move: Relocation) -> None:

@@ -341,7 +341,7 @@ def test_inventory_of_a_node_is_ignored_during_its_repartition(
     assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
 
 
-def test_unhealthy_gpus_of_a_repartitioning_node_do_not_end_leases(
+def test_lost_gpus_of_a_repartitioning_node_do_not_end_leases(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     """A repartition waits for an empty node and ends no lease."""
@@ -349,7 +349,7 @@ def test_unhealthy_gpus_of_a_repartitioning_node_do_not_end_leases(
     request_unavailable_profile(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     Repartition.objects.update(step=RepartitionStep.REPARTITIONING)
-    Gpu.objects.update(health="unhealthy", health_since=sim.now)
+    Gpu.objects.update(health="unhealthy", health_since=sim.now, lost_since=sim.now)
     for _ in range(3):
         sim.clock.at += timedelta(minutes=2)
         lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
