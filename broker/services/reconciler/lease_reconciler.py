@@ -159,7 +159,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
 
 
 def _with_lost_gpu(observation: Observation, spec: ProvisionSpec) -> Observation:
-    """Return what was observed, or a loss when nothing can run on a GPU of the lease.
+    """Return the observation, or a loss if a GPU of the lease is lost.
 
     Its pod may well be running: NVIDIA's plugins keep pods off a faulty GPU and evict none.
     """

@@ -17,7 +17,10 @@ from broker.services.reports.attention_items import AttentionItem, AttentionKind
 
 
 def find_troubled_clusters(*, now: datetime) -> list[AttentionItem]:
-    """Return the problems of clusters and their nodes; at most three queries. Must run as staff."""
+    """Return the problems of clusters and their nodes; at most three queries.
+
+    Must run as staff.
+    """
     unsold = Exists(unsold_nodes().filter(cluster=OuterRef("pk")))
     rows = Cluster.objects.annotate(heard=Max("watches__last_event_at"), unsold=unsold).order_by("name")
     items = [need for each in rows for need in _cluster_items(each, each.heard, now)]

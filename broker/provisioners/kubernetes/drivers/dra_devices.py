@@ -93,7 +93,7 @@ def refusing_taint(device: Device) -> str:
 
 
 def has_fatal_taint(device: Device) -> bool:
-    """Return whether a taint says that nothing can run on a device until it is reset."""
+    """Return whether a taint says that nothing can run on a device."""
     return any(taint.key in FATAL_TAINTS and taint.effect in REFUSING_EFFECTS for taint in device.taints)
 
 
