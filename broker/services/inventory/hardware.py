@@ -102,14 +102,14 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
     enqueue_affected(gpu.node, now)
 
 
-@transaction.atomic
 def set_gpu_lost(gpu: Gpu, lost: bool, *, now: datetime) -> None:
     """Record whether nothing can run on a GPU any more; the reconciler handles its leases."""
     if (gpu.lost_since is not None) == lost:
         return
-    Gpu.objects.filter(pk=gpu.pk).update(lost_since=now if lost else None, version=F("version") + 1)
-    gpu.refresh_from_db(fields=["lost_since", "version"])
-    enqueue_affected(gpu.node, now)
+    with transaction.atomic():  # not around the check, which every inventory makes for every GPU
+        Gpu.objects.filter(pk=gpu.pk).update(lost_since=now if lost else None, version=F("version") + 1)
+        gpu.refresh_from_db(fields=["lost_since", "version"])
+        enqueue_affected(gpu.node, now)
 
 
 @transaction.atomic
