@@ -133,7 +133,8 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     observed_at = now + (clock.now() - requested_at)
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
-    observation = _with_lost_gpu(observation, spec)
+    if lease.state in RUNNING_STATES:  # one that is ending holds its GPU until its pod is proven gone
+        observation = _with_lost_gpu(observation, spec)
     with tenant_scope(lease.tenant_id):
         try:
             observation_outcomes.apply_observation(lease, observation, observed_at)

@@ -1,14 +1,17 @@
-"""Leases on a GPU on which nothing can run any more, although their pods seem to run."""
+"""Leases on a lost GPU, although their pods seem to run."""
 
 from datetime import timedelta
 
 import pytest
 
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
-from broker.models import Gpu, GpuHealth, Lease
+from broker.models import Gpu, GpuHealth, Lease, SimulatedPod
+from broker.provisioners.base import spec_name
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
+from broker.services.leases.lifecycle import termination
 from tenants.services.actors import SYSTEM
+from tenants.services.rls import tenant_scope
 from tests.simulation import (
     MODEL,
     REGION,
@@ -83,6 +86,20 @@ def test_a_lease_that_starts_on_a_lost_gpu_is_placed_elsewhere(sim: Simulation) 
     sim.run_with_sweeps(60)
     assert reload_lease(lease).state == LeaseState.ACTIVE
     assert broken.pk not in {each.gpu_id for each in held_allocations(lease)}
+
+
+def test_a_lease_that_ends_on_a_lost_gpu_holds_it_until_its_pod_is_gone(leases: list[Lease], sim: Simulation) -> None:
+    ending = leases[0]
+    gpu = gpu_of(ending)
+    SimulatedPod.objects.filter(name=spec_name(ending.pk, ending.generation)).update(
+        gone_at=sim.now + timedelta(hours=1)
+    )
+    with tenant_scope(ending.tenant_id):
+        termination.release_lease(ending, reason=EndReason.BY_TENANT, now=sim.now)
+    lose_gpu(gpu, sim, reason=REASON)
+    sim.run_with_sweeps(120)
+    assert reload_lease(ending).state == LeaseState.RELEASING
+    assert gpu_of(ending) == gpu
 
 
 def test_a_return_to_service_ends_the_loss(leases: list[Lease], sim: Simulation) -> None:
