@@ -1,4 +1,4 @@
-"""Page of the reasons why pods end or do not start, written from the product's table.
+"""Writer of the page on why pods end or do not start.
 
 `python -m tests.architecture.pod_faults` writes docs/reference/pod-faults.md.
 """

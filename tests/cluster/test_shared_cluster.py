@@ -1,4 +1,4 @@
-"""A cluster shared with others: their pods keep their GPUs, and what they hold is not sold."""
+"""Pods of others in a shared cluster keep their GPUs, which are not sold."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ NAMESPACE = "default"
 
 @pytest.fixture
 def training_pod(installed: Installation) -> Iterator[str]:
-    """Run a pod of others that holds the node's whole GPU; it has the usual priority of zero."""
+    """Run a pod of others, of priority zero, that holds the node's GPU."""
     name = f"training-{installed.node}"
     limits = {"nvidia.com/gpu": "1", "cpu": "4", "memory": "8Gi"}
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -63,7 +63,7 @@ def test_a_lease_waits_for_a_gpu_that_a_pod_of_others_holds(watching: RunningAge
 
 
 def test_the_scheduler_never_preempts_a_pod_of_others_for_a_lease(installed: Installation, training_pod: str) -> None:
-    """Without an agent the broker does not know of the pod, and places the lease there."""
+    """Without an agent the broker places the lease on the GPU of the pod."""
     for _ in range(200):
         installed.pass_on()
         if phase(installed, training_pod) == "Running":

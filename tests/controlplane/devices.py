@@ -19,7 +19,7 @@ COUNTERS = ("copy-engines", "decoders", "encoders", "jpeg-engines", "memory", "m
 
 @dataclass(frozen=True)
 class Profile:
-    """A MIG profile: its number in NVML, its amounts of `ENGINES`, its memory slices, and where it may begin."""
+    """A MIG profile: NVML number, amounts of `ENGINES`, memory slices and possible starts."""
 
     name: str
     number: int
@@ -111,7 +111,7 @@ def cut(node: str, gpu: int, profiles: Sequence[Profile]) -> Iterator[Object]:
 
 
 def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> list[Object]:
-    """Return the existing MIG devices of a GPU with a fixed layout, each with its own UUID."""
+    """Return the MIG devices of a GPU with a fixed layout."""
     made = []
     for profile, start in placements:
         digest = uuid(node, gpu * 100 + start).removeprefix("GPU")
@@ -128,7 +128,7 @@ def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> li
 
 
 def published(node: str, *, gpus: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> list[Object]:
-    """Return a node's ResourceSlices: the counters in one of their own, then one for each GPU."""
+    """Return a node's ResourceSlices: one with the counters, then one for each GPU."""
     counters = {**_values(COUNTERS, WHOLE), **_memory_counters(range(MEMORY_SLICES))}
     sets = [{"name": f"gpu-{gpu}-counter-set", "counters": counters} for gpu in range(gpus)]
     contents: list[Object] = [{"sharedCounters": sets[n : n + 8]} for n in range(0, gpus, 8)]
@@ -174,7 +174,7 @@ def publish(api: Api, node: str, *, gpus: int = 1, profiles: Sequence[Profile] =
 
 
 def publish_static(api: Api, node: str, placements: Sequence[tuple[Profile, int]]) -> None:
-    """Publish one GPU with a fixed layout, without the GPU itself, as on Ampere with MIG enabled."""
+    """Publish the slices of a GPU without the GPU, as on Ampere."""
     for manifest in (GPU_CLASS, MIG_CLASS, *slices_of(node, [{"devices": static(node, 0, placements)}])):
         api.apply(manifest)
 

@@ -65,7 +65,7 @@ def test_a_claim_of_a_profile_gets_a_device_of_that_profile(
 def test_claims_of_a_profile_get_its_free_devices_in_published_order(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
-    """A selector cannot see the placement of a dynamic MIG device: the scheduler takes the first free one."""
+    """The scheduler takes the first free device: selectors cannot see its placement."""
     api = control_plane.api
     chosen = f"{profile('1g.10gb')} && device.attributes['{DRIVER}'].parentUUID == '{devices.uuid(node, 0)}'"
     for number in range(3):

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from broker.domain.geometry.gpu_matching import GpuDescription, find_listed_model
+from broker.domain.geometry.gpu_identification import GpuDescription, find_listed_model
 from broker.domain.geometry.gpu_models import GpuModelSpec, model_named
 from broker.domain.geometry.profiles import Profile
 

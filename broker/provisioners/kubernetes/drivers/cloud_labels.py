@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from broker.domain.geometry.gpu_matching import GpuDescription
+from broker.domain.geometry.gpu_identification import GpuDescription
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
 
 GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.geometry.gpu_matching import UnidentifiedGpu
+from broker.domain.geometry.gpu_identification import UnidentifiedGpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import SHARES

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.geometry.gpu_matching import UnidentifiedGpu, identify_gpu
+from broker.domain.geometry.gpu_identification import UnidentifiedGpu, identify_gpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.published_profiles import missing_from_model
 from broker.domain.lifecycle.states import Isolation

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from broker.domain.geometry.gpu_matching import GpuDescription
+from broker.domain.geometry.gpu_identification import GpuDescription
 from broker.provisioners.kubernetes.client.objects import Device, ResourceSlice
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from broker.domain.geometry.gpu_matching import GpuDescription, identify_gpu
+from broker.domain.geometry.gpu_identification import GpuDescription, identify_gpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.product_names import mig_profile_name, parse_product_name
 from broker.domain.lifecycle.states import Isolation

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from broker.domain.geometry.gpu_matching import (
+from broker.domain.geometry.gpu_identification import (
     GpuDescription,
     UnidentifiedGpu,
     identify_gpu,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from broker.domain.geometry.gpu_matching import GpuDescription, identify_gpu
+from broker.domain.geometry.gpu_identification import GpuDescription, identify_gpu
 from broker.domain.geometry.gpu_models import NOTIONAL_GRID, GpuModelSpec, load_models, model_named
 from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import Placement, ProfileKind, share_profiles

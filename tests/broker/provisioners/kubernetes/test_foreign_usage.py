@@ -113,7 +113,7 @@ def container(cpu: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_pod_holds_what_the_scheduler_counts_for_it() -> None:
-    """The largest init container counts if it needs more than all others; sidecars and overhead are added."""
+    """The largest init container counts, or all containers; sidecars and overhead are added."""
 
     def cpus(**spec: Any) -> Fraction:
         return pod_requests(msgspec.convert(spec, ForeignPodSpec))["cpu"]

@@ -1,4 +1,7 @@
-"""Whose fault the end of a pod is, for statuses as real clusters write them; sources are in tests/vendors."""
+"""Whose fault the end of a pod is.
+
+The statuses are written as in real clusters; their sources are in tests/vendors.
+"""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.domain.geometry.gpu_matching import GpuDescription, UnidentifiedGpu, identify_gpu, nominal_memory_gb
+from broker.domain.geometry.gpu_identification import GpuDescription, UnidentifiedGpu, identify_gpu, nominal_memory_gb
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib

@@ -1,4 +1,4 @@
-"""A node that does not accept a lease's pod is closed for all leases for a while."""
+"""A node that refuses a lease's pod is closed for all leases."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Tenants see the CPU, memory and scratch of a slice wherever they choose or hold one."""
+"""Pages show tenants the CPU, memory and scratch of a slice."""
 
 import pytest
 

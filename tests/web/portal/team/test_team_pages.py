@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Browser(Client):
-    """A signed-in client; the tenant scope is reset after each response, as a transaction's end does."""
+    """A signed-in client; each response resets the tenant scope."""
 
     def request(self, **request: object) -> object:  # type: ignore[override]
         try:

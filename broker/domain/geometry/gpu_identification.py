@@ -1,4 +1,4 @@
-"""GPU matching: find the listed model of a GPU, or make a new one."""
+"""GPU identification: find the listed model of a GPU, or make a new one."""
 
 import re
 from collections.abc import Iterable
