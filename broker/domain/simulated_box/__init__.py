@@ -1,0 +1,1 @@
+"""Simulated GPU box: imitates a shell and its programs without executing anything."""
