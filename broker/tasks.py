@@ -8,6 +8,7 @@ from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
 from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements
+from broker.services.logs import log_retention
 from broker.services.queue import queue_scheduling
 from broker.services.reconciler import lease_reconciler
 from broker.services.relocation import plan_proposals
@@ -77,6 +78,11 @@ def sweep_all(_subject: str = "") -> None:
     for message in (*lease_reconciler.messages_for_all_live(), *plans):
         outbox.send(*message)
     orphan_removal.remove_orphans(now=now)
+
+
+@task("broker.delete_old_logs")
+def delete_old_logs(_subject: str = "") -> None:
+    log_retention.delete_old_logs(now=clock.now())
 
 
 @task("broker.remove_orphans")

@@ -153,6 +153,15 @@ class EnvironmentSettings(BaseSettings):
         default=600,
         description="A lease that is not active this many seconds after placement ends as provision_timeout.",
     )
+    log_max_bytes: int = Field(
+        default=4 * 1024 * 1024,
+        ge=64 * 1024,
+        le=256 * 1024 * 1024,
+        description="Bytes of output that are kept of each lease; older lines are deleted.",
+    )
+    log_retention_days: int = Field(
+        default=30, ge=1, le=3650, description="Days for which the log of a lease is kept after its end."
+    )
     relocation_notice_s: int = Field(
         default=900,
         ge=0,

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from billing.domain.ledger import AccountType
 from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.logs.log_lines import LineSource
 from config.env import env
 from config.json_logs import LOGGING as LOGGING
 
@@ -251,6 +252,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "LeaseState": [state.value for state in LeaseState],
         "EndReason": [reason.value for reason in EndReason],
+        "LineSource": [source.value for source in LineSource],
+        "GrantSource": "billing.models.grants.GrantSource",
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",
@@ -290,6 +293,7 @@ CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
     "probe-clusters": {"task": "broker.probe_clusters", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
+    "delete-old-logs": {"task": "broker.delete_old_logs", "schedule": 3600.0, "options": {"expires": 3600}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "delete-expired-rows": {"task": "tenants.delete_expired_rows", "schedule": 3600.0, "options": {"expires": 3600}},
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
@@ -323,6 +327,8 @@ MAX_LEASE_HOURS = env.max_lease_hours
 QUOTE_TTL_S = env.quote_ttl_s
 SPOT_FREE_INTERRUPTION_S = env.spot_free_interruption_s
 PROVISION_TIMEOUT_S = env.provision_timeout_s
+LOG_MAX_BYTES = env.log_max_bytes
+LOG_RETENTION_DAYS = env.log_retention_days
 RELOCATION_NOTICE_S = env.relocation_notice_s
 CURRENCY = env.currency
 SUPPLIER = {

@@ -1,6 +1,7 @@
 from broker.models.allocations import Allocation
 from broker.models.clusters import ClusterCredential, ClusterExamination, ClusterObject, ClusterWatch
 from broker.models.inventory import Cluster, Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState
+from broker.models.lease_logs import LeaseLog, LeaseLogChunk
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, get_installation_id
@@ -25,6 +26,8 @@ __all__ = [
     "InventoryChange",
     "LayoutPolicy",
     "Lease",
+    "LeaseLog",
+    "LeaseLogChunk",
     "Node",
     "NodeState",
     "Offering",

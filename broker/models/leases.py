@@ -80,6 +80,7 @@ class Lease(TenantOwned):
     seen_at = models.DateTimeField(null=True)  # the last proof that it ran: nothing later is charged
     ended_at = models.DateTimeField(null=True)
     end_reason = models.CharField(max_length=20, default=EndReason.NONE.value)
+    exit_code = models.IntegerField(null=True)  # of its command, once that has ended
     max_duration_s = models.PositiveIntegerField()  # of active time
     end_date = models.DateTimeField(null=True)  # a fixed end; the earlier of both applies
     ends_at = models.DateTimeField(null=True)  # set when it becomes active

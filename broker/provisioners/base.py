@@ -4,12 +4,13 @@ The simulated provisioner and the Kubernetes one pass the same behaviour tests.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
+from broker.domain.logs.log_lines import LogLine
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.secret_variables import SecretVariable
 
@@ -114,6 +115,18 @@ class Observation:
     running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
     remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded
     proven_until: datetime | None = None  # it cannot have run later than this, whatever was recorded before
+    exit_code: int | None = None  # of its command, where that ended by itself
+    ends_at: datetime | None = None  # when its command will end, as only a simulated cluster knows
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    """New lines of a lease's log, oldest first."""
+
+    lines: tuple[LogLine, ...] = ()
+    cursor: dict[str, Any] = field(default_factory=dict)  # to pass to the next read: JSON that only it understands
+    more: bool = False  # there was more than one read returns
+    fault: str = ""  # why some of it cannot be read, in one sentence
 
 
 class ClusterUnreachable(Exception):
@@ -146,6 +159,12 @@ class Provisioner(Protocol):
         """Delete the lease's objects; return GONE only once that is confirmed.
 
         The end of the lease is already recorded when this is called.
+        """
+
+    def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
+        """Return a lease's new output and events since a cursor.
+
+        The cursor {} is the beginning. `newest_only` leaves out what is between the cursor and the last thousand lines.
         """
 
     def names(self) -> list[str]:

@@ -5,8 +5,9 @@ it says is believed.
 """
 
 from datetime import datetime
+from typing import Any
 
-from broker.provisioners.base import ClusterUnreachable, HeldPod, Observation, ProvisionSpec, VolumeRef
+from broker.provisioners.base import ClusterUnreachable, HeldPod, LogRead, Observation, ProvisionSpec, VolumeRef
 
 
 class FrozenProvisioner:
@@ -25,6 +26,9 @@ class FrozenProvisioner:
         raise self._waits()
 
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
+        raise self._waits()
+
+    def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
         raise self._waits()
 
     def names(self) -> list[str]:

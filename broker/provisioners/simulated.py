@@ -7,6 +7,7 @@ refused, `slow/…` takes minutes to pull and to go, `brief/…` is done after h
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db.backends.postgresql.psycopg_any import Jsonb
@@ -16,7 +17,8 @@ from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH
 from broker.models import Gpu, Node, NodeState, SimulatedPod, SimulatedVolume
-from broker.provisioners.base import HeldPod, Observation, ObservedState, ProvisionSpec, VolumeRef
+from broker.provisioners.base import HeldPod, LogRead, Observation, ObservedState, ProvisionSpec, VolumeRef
+from broker.provisioners.simulated_programs import batch_end, program_lines
 from ports.postgres.sql_statements import load_sql
 from ports.rng import Rng
 
@@ -25,6 +27,8 @@ SHORTEST_S = 0.001  # times are stored in microseconds: anything shorter than th
 SLOW_S, SLOW_DELETE_S = 240.0, 60.0
 BRIEF_RUN, FAILS_AFTER = timedelta(seconds=30), timedelta(seconds=10)
 FAILURES = {"fails/": "exit code 1", "hungry/": "it exceeded its memory limit (OOMKilled)"}
+FAILED_CODES = {"exit code 1": 1, "it exceeded its memory limit (OOMKilled)": 137}
+COMMAND_DONE = "its command finished"
 
 
 class SimulatedProvisioner:
@@ -58,6 +62,14 @@ class SimulatedProvisioner:
 
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         return self._remove(spec.name, now)
+
+    def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
+        pod = SimulatedPod.objects.filter(name=spec.name).first()
+        if pod is None or pod.ready_at is None or pod.ready_at > now or pod.refused:
+            return LogRead(cursor=cursor)
+        until = min(now, pod.gone_at or now)
+        lines = tuple(program_lines(spec, started=pod.ready_at, until=until))
+        return LogRead(lines[cursor.get("lines", 0) :], {"lines": len(lines)})
 
     def names(self) -> list[str]:
         return list(SimulatedPod.objects.values_list("name", flat=True))
@@ -112,11 +124,11 @@ class SimulatedProvisioner:
         if pod.gone_at is not None:
             return Observation(ObservedState.GONE, last_seen=pod.gone_at)
         if pod.ready_at and spec.image.startswith("brief/") and pod.ready_at + BRIEF_RUN <= now:
-            return Observation(ObservedState.ENDED, "its command finished", last_seen=pod.ready_at + BRIEF_RUN)
+            return Observation(ObservedState.ENDED, COMMAND_DONE, last_seen=pod.ready_at + BRIEF_RUN, exit_code=0)
         if pod.ready_at and pod.ready_at + FAILS_AFTER <= now and (how := _failure_of(spec)):
             return _failed_observation(spec, how, at=pod.ready_at + FAILS_AFTER, now=now)
         if pod.ready_at and pod.ready_at <= now:
-            return Observation(ObservedState.READY, "readiness verified")
+            return _observe_program(spec, now, started=pod.ready_at)
         return self._progress(spec, pod, now)
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
@@ -162,6 +174,16 @@ class SimulatedProvisioner:
         return ""
 
 
+def _observe_program(spec: ProvisionSpec, now: datetime, *, started: datetime) -> Observation:
+    """Return the observation of a started pod: its program runs or has ended."""
+    end = batch_end(spec, started=started)
+    if end is None or end[0] > now:
+        return Observation(ObservedState.READY, "readiness verified", ends_at=end[0] if end else None)
+    at, code = end
+    text = f"its command failed: exit code {code}" if code else COMMAND_DONE
+    return Observation(ObservedState.ENDED, text, last_seen=at, exit_code=code)
+
+
 def _partition_seconds(spec: ProvisionSpec) -> float:
     """Return the seconds the GPUs need to create a spec's slices, in parallel."""
     rng = Rng(f"partition {spec.name}")
@@ -186,6 +208,6 @@ def _failed_observation(spec: ProvisionSpec, how: str, *, at: datetime, now: dat
     A batch is over with its command; everything else is restarted again and again.
     """
     if spec.workload == BATCH.name:
-        return Observation(ObservedState.ENDED, f"its command failed: {how}", last_seen=at)
+        return Observation(ObservedState.ENDED, f"its command failed: {how}", last_seen=at, exit_code=FAILED_CODES[how])
     text = f"the program exited 1 times: {how}; it is restarted"
     return Observation(ObservedState.PENDING, text, last_seen=now, running=True)

@@ -83,6 +83,7 @@ class ProductInstallation:
             "GPUBROKER_SECURE_COOKIES": "false" if self.public_url.startswith("http:") else "true",
             # The demo's operator has no second factor; one that is added is still required.
             "GPUBROKER_OPERATORS_REQUIRE_MFA": "false" if self.public_url.startswith("http:") else "true",
+            "GPUBROKER_SIMULATED_SPEED": "6",  # a lease is active within a second, as with images on the nodes
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             **SUPPLIER,
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
@@ -126,10 +127,12 @@ class ProductInstallation:
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
         beat += ["-s", str(self.folders.files / BEAT_SCHEDULE)]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
+        collector = [PYTHON, str(CHECKOUT / "manage.py"), "log_collector"]
         return [
             self._spec("worker", worker, WORKER, ready=self._worker_consumes_tasks, orphan_signal=signal.SIGQUIT),
             self._spec("beat", beat, WORKER, ready=self._beat_ready_check()),
             self._spec("relay", relay, WORKER, ready=self._relay_has_started),
+            self._spec("log-collector", collector, WORKER),
         ]
 
     def agent_process(self) -> ProcessSpec:

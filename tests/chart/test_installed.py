@@ -105,7 +105,7 @@ def test_an_installation_runs_is_upgraded_and_leaves_no_objects(
 
     apps = f"/apis/apps/v1/namespaces/{home}/deployments"
     names = {item["metadata"]["name"].removeprefix("gpubroker-") for item in control_plane.api.items(apps)}
-    assert {"web", "events", "worker", "beat", "relay"} <= names
+    assert {"web", "events", "worker", "beat", "relay", "log-collector"} <= names
     pods = control_plane.api.items(f"/api/v1/namespaces/{home}/pods")
     ours = [pod for pod in pods if "batch.kubernetes.io/job-name" not in pod["metadata"].get("labels", {})]
     assert {pod["status"]["phase"] for pod in ours} == {"Running"}
@@ -147,14 +147,14 @@ def test_the_service_account_has_exactly_the_rights_of_its_role(
     token = control_plane.api.say("POST", account, values)["status"]["token"]
     broker = Api(control_plane.kubeconfig_of_token(token))
 
-    def may(group: str, kinds: str, verb: str) -> bool:
-        wanted = {"group": group, "resource": kinds, "verb": verb}
+    def may(group: str, kinds: str, verb: str, name: str = "") -> bool:
+        wanted = {"group": group, "resource": kinds, "verb": verb, "name": name}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         return bool(
             broker.create({**review, "metadata": {}, "spec": {"resourceAttributes": wanted}})["status"]["allowed"]
         )
 
-    rights = [(use.group, use.kinds, verb) for use in rbac.BROKER_RULES for verb in use.verbs]
+    rights = [(use.group, use.kinds, verb, use.name) for use in rbac.BROKER_RULES for verb in use.verbs]
     assert [right for right in rights if not may(*right)] == []
     assert [right for right in FORBIDDEN if may(*right)] == []
     command("uninstall", "--wait", "--timeout", "240s")

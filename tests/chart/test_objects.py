@@ -54,10 +54,11 @@ def test_each_process_mounts_only_its_own_credentials(full: list[Object]) -> Non
         login[name.removeprefix("gpubroker-")] = files["GPUBROKER_DATABASE_URL"][1]
         assert ("GPUBROKER_OWNER_DATABASE_URL" in files) == (name == "gpubroker-migrate"), name
         assert ("GPUBROKER_METRICS_TOKEN" in files) == (name == "gpubroker-web"), name
-        seals = name.removeprefix("gpubroker-") in ("web", "worker", "agent-north", "agent-south")
+        seals = name.removeprefix("gpubroker-") in ("web", "worker", "log-collector", "agent-north", "agent-south")
         assert ("GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in files) == seals, name
         assert ("GPUBROKER_MAIL_URL" in files) == (name in ("gpubroker-web", "gpubroker-worker")), name
-    web, worker = ("web", "events", "migrate"), ("worker", "beat", "relay", "agent-north", "agent-south")
+    web = ("web", "events", "migrate")
+    worker = ("worker", "beat", "relay", "log-collector", "agent-north", "agent-south")
     assert login == dict.fromkeys(web, "web") | dict.fromkeys(worker, "worker")
 
 
@@ -66,12 +67,19 @@ def test_rendered_objects_contain_no_credentials(full: list[Object]) -> None:
     assert not re.search(r"postgresql://|redis://", json.dumps(full))
 
 
-def test_only_workers_and_agents_mount_a_service_account_token(full: list[Object], defaults: list[Object]) -> None:
+def test_only_processes_that_call_clusters_mount_a_service_account_token(
+    full: list[Object], defaults: list[Object]
+) -> None:
     def carries(found: list[Object]) -> set[str]:
         return {name for name, pod in pods(found) if pod["spec"]["automountServiceAccountToken"]}
 
     assert carries(defaults) == set()
-    assert carries(full) == {"gpubroker-worker", "gpubroker-agent-north", "gpubroker-agent-south"}
+    assert carries(full) == {
+        "gpubroker-worker",
+        "gpubroker-log-collector",
+        "gpubroker-agent-north",
+        "gpubroker-agent-south",
+    }
 
 
 def test_an_installation_without_leases_has_no_cluster_role(defaults: list[Object]) -> None:
@@ -95,10 +103,10 @@ def test_selectors_of_services_policies_and_budgets_match_the_intended_pods(rend
     assert "ingress" not in quiet
 
 
-def test_only_workers_and_agents_may_reach_api_servers(full: list[Object]) -> None:
+def test_only_processes_that_call_clusters_may_reach_api_servers(full: list[Object]) -> None:
     spec = named(full, "NetworkPolicy", "gpubroker-clusters")["spec"]
     [rule] = spec["podSelector"]["matchExpressions"]
-    assert set(rule["values"]) == {"worker", "agent-north", "agent-south"}
+    assert set(rule["values"]) == {"worker", "log-collector", "agent-north", "agent-south"}
 
 
 def test_web_and_events_are_probed_at_health_and_web_at_start_at_ready(defaults: list[Object]) -> None:
@@ -137,7 +145,7 @@ def test_a_budget_never_covers_a_single_pod() -> None:
     one = {"web": {"replicas": 1}, "worker": {"replicas": 1}, "agent": {"clusters": ["north"], "replicas": 1}}
     found = objects({"publicUrl": "https://gpus.example.com", **one})
     budgets = {item["metadata"]["name"] for item in found if item["kind"] == "PodDisruptionBudget"}
-    assert budgets == {"gpubroker-events", "gpubroker-relay"}
+    assert budgets == {"gpubroker-events", "gpubroker-log-collector", "gpubroker-relay"}
 
 
 def test_an_autoscaled_deployment_has_no_replica_count(full: list[Object]) -> None:

@@ -9,7 +9,7 @@ from broker.provisioners.kubernetes.client import transport
 from broker.provisioners.kubernetes.render.rbac import AccessRight
 
 PATH = re.compile(
-    r"/(?:api|apis/(?P<group>[^/]+))/v\w+(?:/namespaces/(?P<home>[^/]+))?/(?P<kinds>[a-z]+)(?:/(?P<name>[^/]+))?$"
+    r"/(?:api|apis/(?P<group>[^/]+))/v\w+(?:/namespaces/(?P<home>[^/]+))?/(?P<kinds>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<part>log|exec))?)?$"
 )
 VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
 
@@ -28,7 +28,7 @@ class AccessRecord:
             return  # /version and other things that everybody may read
         group, kinds, name = found["group"] or "", found["kinds"], found["name"]
         verb = VERBS.get(method) or ("get" if name else "watch" if (query or {}).get("watch") else "list")
-        self.used.add(AccessRight(verb, group, kinds))
+        self.used.add(AccessRight(verb, group, kinds, found["part"] or ""))
         if current_thread() is main_thread() and kinds not in ("nodes", "namespaces"):
             self.calls.append(f"{verb} {kinds}")
         if content_type == transport.APPLY_CONTENT_TYPE:  # it makes what is not there
@@ -36,4 +36,4 @@ class AccessRecord:
 
 
 def _of_namespace(path: str) -> re.Match[str] | None:
-    return re.fullmatch(r"/api/v1/(?P<kinds>namespaces)(?:/(?P<name>[^/]+))?(?P<group>)", path)
+    return re.fullmatch(r"/api/v1/(?P<kinds>namespaces)(?:/(?P<name>[^/]+))?(?P<group>)(?P<part>)", path)

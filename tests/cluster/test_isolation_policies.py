@@ -209,8 +209,11 @@ def broker(api: Api, control_plane: ControlPlane) -> Api:
     return Api(control_plane.kubeconfig("broker-of-the-tests"))
 
 
-def may(api: Api, verb: str, group: str, kinds: str, *, subresource: str = "") -> bool:
+def may(
+    api: Api, verb: str, group: str, kinds: str, *, subresource: str = "", name: str = "", namespace: str = ""
+) -> bool:
     values = {"verb": verb, "group": group, "resource": kinds, "subresource": subresource}
+    values |= {"name": name, "namespace": namespace}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -225,7 +228,7 @@ def test_the_broker_role_allows_every_listed_rule(broker: Api) -> None:
         (verb, use.kinds)
         for use in rbac.BROKER_RULES
         for verb in use.verbs
-        if not may(broker, verb, use.group, use.kinds)
+        if not may(broker, verb, use.group, use.kinds, name=use.name)
     ]
     assert refused == []
 
@@ -233,3 +236,49 @@ def test_the_broker_role_allows_every_listed_rule(broker: Api) -> None:
 @pytest.mark.parametrize("right", rbac.FORBIDDEN_RIGHTS, ids=str)
 def test_the_broker_role_allows_no_forbidden_right(right: rbac.AccessRight, broker: Api) -> None:
     assert not may(broker, right.verb, right.group, right.kinds, subresource=right.subresource)
+
+
+def bound_to_pods(namespace: str) -> Object:
+    return rbac.pod_access_binding(namespace, "broker-of-the-tests")
+
+
+def test_the_broker_reads_logs_in_namespaces_of_projects_only(
+    broker: Api, api: Api, project: ProjectSpec, namespace: str
+) -> None:
+    home = names.namespace_name(project.project_id, project.slug)
+    assert not may(broker, "get", "", "pods", subresource="log", namespace=home)
+    broker.apply(bound_to_pods(home))
+    end = time.monotonic() + 30  # a binding counts a moment after it is written
+    while not may(broker, "get", "", "pods", subresource="log", namespace=home) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert may(broker, "get", "", "pods", subresource="log", namespace=home)
+    assert not may(broker, "get", "", "pods", subresource="log", namespace=namespace)
+    assert not may(broker, "get", "", "pods", subresource="log", namespace="kube-system")
+
+
+@pytest.mark.parametrize("elsewhere", ["kube-system", "default"])
+def test_the_broker_cannot_give_itself_access_to_pods_elsewhere(
+    broker: Api, project: ProjectSpec, elsewhere: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        broker.apply(bound_to_pods(elsewhere))
+    assert "may be bound in namespaces of projects only" in refused.value.words
+
+
+def test_the_broker_cannot_bind_any_other_role(broker: Api, project: ProjectSpec) -> None:
+    home = names.namespace_name(project.project_id, project.slug)
+    binding = bound_to_pods(home)
+    binding["roleRef"]["name"] = "cluster-admin"
+    binding["metadata"]["name"] = "gpub-admin"
+    with pytest.raises(Refused) as refused:
+        broker.apply(binding)
+    assert "attempting to grant RBAC permissions not currently held" in refused.value.words
+
+
+def test_a_foreign_namespace_cannot_be_made_one_of_a_project(broker: Api, project: ProjectSpec, namespace: str) -> None:
+    ours = {"metadata": {"labels": {"app.kubernetes.io/managed-by": "gpubroker"}}}
+    with pytest.raises(Refused) as refused:
+        broker.patch(f"/api/v1/namespaces/{namespace}", ours)
+    assert "an existing namespace cannot become that of a project" in refused.value.words
+    home = names.namespace_name(project.project_id, project.slug)
+    assert broker.patch(f"/api/v1/namespaces/{home}", ours)

@@ -111,6 +111,11 @@ def kubelets(places: Places, options: Options) -> list[str]:
         f"--manage-nodes-with-label-selector={POWERED}=true",
         f"--node-lease-duration-seconds={options.node_lease_s}",
         f"--server-address={LOCAL}:{places.kubelets}",
+        # Where the API server finds the kubelet of every node, for logs.
+        f"--node-ip={LOCAL}",
+        f"--node-port={places.kubelets}",
+        f"--tls-cert-file={places.file('server.crt')}",
+        f"--tls-private-key-file={places.file('server.key')}",
         "--cidr=10.128.0.0/14",  # of pods, apart from that of services
     ]
 

@@ -13,7 +13,7 @@ import yaml
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
-OURS = {"migrate", "web", "events", "worker", "agent", "beat", "relay"}
+OURS = {"migrate", "web", "events", "worker", "agent", "beat", "relay", "log-collector"}
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
@@ -65,13 +65,13 @@ def test_each_process_uses_its_own_database_role(services: dict[str, Any]) -> No
     web, worker = "//gpubroker_web", "//gpubroker_worker"
     assert logins == {
         "migrate": web, "web": web, "events": web,
-        "worker": worker, "agent": worker, "beat": worker, "relay": worker,
+        "worker": worker, "agent": worker, "beat": worker, "relay": worker, "log-collector": worker,
     }  # fmt: skip
 
 
-def test_only_web_events_worker_and_agent_reach_the_outer_network(services: dict[str, Any]) -> None:
+def test_only_web_events_and_processes_that_call_clusters_reach_the_outer_network(services: dict[str, Any]) -> None:
     outside = {name for name, own in services.items() if "outside" in own["networks"]}
-    assert outside == {"web", "events", "worker", "agent"}
+    assert outside == {"web", "events", "worker", "agent", "log-collector"}
     ports = [port for own in services.values() for port in own.get("ports", [])]
     assert len(ports) == 2
     assert all(port.startswith("127.0.0.1:") for port in ports)

@@ -36,7 +36,7 @@ def labour(installed: ProductInstallation) -> Labour:
 def test_every_process_has_its_own_readiness_check(installed: ProductInstallation) -> None:
     trusted = ProcessSpec.__dataclass_fields__["ready"].default
     parts = {part.name: part for part in (*installed.web_processes(), *installed.background_processes())}
-    assert set(parts) == {"web", "events", "worker", "beat", "relay"}
+    assert set(parts) == {"web", "events", "worker", "beat", "relay", "log-collector"}
     assert {name for name, part in parts.items() if part.ready is trusted} == set()
 
 

@@ -183,6 +183,7 @@ class LeaseStatusOut(serializers.Serializer[Lease]):
     progress = ProgressOut(allow_null=True)
     relocation = AnnouncedRelocationOut(allow_null=True)
     end_reason = serializers.ChoiceField(choices=END_REASONS)
+    exit_code = serializers.IntegerField(allow_null=True, help_text="Of its command, once that has ended by itself.")
     generation = serializers.IntegerField()
 
 
@@ -248,6 +249,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "progress": lease.progress or None,
                 "relocation": {"state": move.state, "not_before": move.not_before} if move else None,
                 "end_reason": lease.end_reason,
+                "exit_code": lease.exit_code,
                 "generation": lease.generation,
             },
             "requested_by": {"id": lease.requested_by, "label": lease.requested_by_label},

@@ -1,4 +1,4 @@
-"""Responses that download a file: CSV tables, invoice bundles, and PDF documents.
+"""Responses that download a file: CSV tables, logs, invoice bundles, and PDF documents.
 
 The CSV is safe to open in a spreadsheet.
 """
@@ -15,6 +15,8 @@ from billing.domain.csv_tables import render_csv
 from billing.models import Invoice
 from billing.services.documents import invoice_bundles
 from billing.services.documents.document_store import PdfFile
+from broker.models import Lease
+from broker.services.logs import log_pages
 
 MAX_UNSTREAMED = 1_000_000  # bytes
 
@@ -33,6 +35,18 @@ def bundle_response(invoice: Invoice) -> HttpResponseBase:
     answer = HttpResponse(whole) if whole is not None else StreamingHttpResponse(iter(made))
     answer["Content-Type"] = "application/json"
     answer["Content-Disposition"] = f'attachment; filename="{invoice_bundles.bundle_file_name(invoice)}"'
+    return answer
+
+
+def log_response(lease: Lease) -> HttpResponse:
+    """Return a lease's log as a text download: one line each, with its time and source."""
+    rows = (
+        f"{each.line.at:%Y-%m-%dT%H:%M:%S.%fZ} {each.line.source:<8} {each.line.text}\n"
+        for each in log_pages.iterate_lines(lease)
+    )
+    answer = HttpResponse("".join(rows), content_type="text/plain; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{lease.pk}.log"'
+    answer["X-Content-Type-Options"] = "nosniff"
     return answer
 
 

@@ -1,7 +1,7 @@
-"""`GET /api/v1/events` as text/event-stream, one short transaction per batch.
+"""Live events and logs as text/event-stream, one short transaction per batch.
 
 Each batch is read with the visitor's row-level security. A reader resumes with Last-Event-ID and
-loses nothing; see broker/services/reports/lease_events.py for why.
+loses nothing; web/http/live_feeds.py has what each path sends.
 """
 
 import asyncio
@@ -19,16 +19,14 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.utils.crypto import constant_time_compare
 
-from broker.services.reports import lease_events
-from broker.services.reports.lease_events import EventPosition, InvalidPosition, LeaseEvent
 from ports import clock
 from tenants.domain import credentials
 from tenants.models import User
 from tenants.services import authentication
 from tenants.services.authentication import SESSION_TENANT_KEY, Visitor
+from web.http.live_feeds import FeedBatch, InvalidPosition, LiveFeed, UnknownSubject, feed_of
 
 log = structlog.get_logger(__name__)
-EVENTS_PATH = "/api/v1/events"
 REQUEST_ID = "events"  # used as the request id in this process's logs and audit records
 POLL_INTERVAL_S = 0.5
 HEARTBEAT_EVERY_POLLS = 30  # empty polls until a comment keeps the connection alive
@@ -59,19 +57,19 @@ class EventStreamApp:
             await _lifespan(receive, send)
         elif scope["type"] == "http" and scope["path"] == "/health":
             await _send_json(send, 200, {"status": "ok"})
-        elif scope["type"] == "http" and scope["path"] == EVENTS_PATH and scope["method"] == "GET":
-            await self._serve(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "GET" and (feed := feed_of(scope["path"])):
+            await self._serve(feed, scope, receive, send)
         elif scope["type"] == "http":
-            await _send_json(send, 404, _problem(404, "This server only serves /api/v1/events."))
+            await _send_json(send, 404, _problem(404, "This server only serves live events and logs."))
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, feed: LiveFeed, scope: Scope, receive: Receive, send: Send) -> None:
         if self.readers >= MAX_READERS:
             await _send_json(send, 503, _problem(503, "There are too many connections. Try again in a minute."))
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.readers += 1
         try:
-            await self._read(headers, scope, receive, send)
+            await self._read(feed, headers, scope, receive, send)
         except StreamRefused as away:
             await _send_json(send, away.status, _problem(away.status, away.why), _cors_headers(headers))
         except TimeoutError:
@@ -79,42 +77,43 @@ class EventStreamApp:
         finally:
             self.readers -= 1
 
-    async def _read(self, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _read(self, feed: LiveFeed, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
-        stood = _position(cursor)
-        position, batch = await _read_next(headers, stood)
+        stood = _check_position(feed, cursor)
+        batch = await _read_next(feed, headers, stood)
         await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + _cors_headers(headers)})
         # The resumed position, not the batch's end: a reader cut off before the first event loses none.
-        await _send_chunk(send, b"retry: 2000\n: you are here\nid: %s\n\n" % str(stood or position).encode())
+        await _send_chunk(
+            send, b"retry: 2000\n: you are here\nid: %s\n\n" % (stood or batch.start or batch.position).encode()
+        )
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            await self._follow(headers, position, batch, gone, send)
+            await self._follow(feed, headers, batch, gone, send)
         finally:
             gone.cancel()
 
     @staticmethod
     async def _follow(
-        headers: dict[str, str],
-        position: EventPosition,
-        batch: list[LeaseEvent],
-        gone: "asyncio.Future[None]",
-        send: Send,
+        feed: LiveFeed, headers: dict[str, str], batch: FeedBatch, gone: "asyncio.Future[None]", send: Send
     ) -> None:
         quiet = 0
         while not gone.done():
-            for event in batch:
-                await _send_chunk(send, _event_frame(event))
-            quiet = 0 if batch else quiet + 1
+            for frame in batch.frames:
+                await _send_chunk(send, frame)
+            if batch.ended:
+                await send({"type": "http.response.body", "body": LAST_FRAME})
+                return
+            quiet = 0 if batch.frames else quiet + 1
             if quiet >= HEARTBEAT_EVERY_POLLS:
                 await _send_chunk(send, b": still here\n\n")
                 quiet = 0
-            if len(batch) < lease_events.BATCH:
+            if not batch.is_full:
                 await asyncio.wait([gone], timeout=POLL_INTERVAL_S)
             try:
-                position, batch = await _read_next(headers, position)
+                batch = await _read_next(feed, headers, batch.position)
             except StreamRefused:
-                await send({"type": "http.response.body", "body": b"event: end\ndata: {}\n\n"})
+                await send({"type": "http.response.body", "body": LAST_FRAME})
                 return
 
 
@@ -126,6 +125,7 @@ PROBLEMS = {
     404: ("not-found", "Not found", "Use the web server's address for everything but live events."),
     503: ("busy", "Live events are not available now", "Wait a minute, then send the same Last-Event-ID."),
 }
+LAST_FRAME = b"event: end\ndata: {}\n\n"
 STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
@@ -133,18 +133,18 @@ STREAM_HEADERS = [
 ]
 
 
-def _position(text: str) -> EventPosition | None:
+def _check_position(feed: LiveFeed, text: str) -> str:
     try:
-        return lease_events.parse_position(text) if text else None
+        return feed.checked(text) if text else ""
     except InvalidPosition as error:
         raise StreamRefused(400, str(error)) from None
 
 
-async def _read_next(headers: dict[str, str], position: EventPosition | None) -> tuple[EventPosition, list[LeaseEvent]]:
-    return await sync_to_async(_read_batch, thread_sensitive=False)(headers, position)
+async def _read_next(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedBatch:
+    return await sync_to_async(_read_batch, thread_sensitive=False)(feed, headers, position)
 
 
-def _read_batch(headers: dict[str, str], position: EventPosition | None) -> tuple[EventPosition, list[LeaseEvent]]:
+def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedBatch:
     """Authenticate the visitor again and read the next batch.
 
     Whoever loses access is disconnected at the next batch.
@@ -152,17 +152,15 @@ def _read_batch(headers: dict[str, str], position: EventPosition | None) -> tupl
     try:
         with transaction.atomic():
             visitor = _authenticate(headers)
-            if position is None:
-                return lease_events.latest_position(tenant_id=visitor.tenant.pk), []
-            within = visitor.grants.projects("leases.read")
-            found = lease_events.events_after(position, tenant_id=visitor.tenant.pk, within=within)
+            return feed.read(visitor, position, now=clock.now())
+    except UnknownSubject as error:
+        raise StreamRefused(404, str(error)) from None
     except (OperationalError, InterfaceError) as error:
         log.warning("event stream waiting", because=str(error).strip())
         connection.close()
-        if position is None:
+        if not position:
             raise StreamRefused(503, "The database is unavailable. Try again.") from None
-        return position, []
-    return (found[-1].position if found else position), found
+        return FeedBatch(position)
 
 
 def _authenticate(headers: dict[str, str]) -> Visitor:
@@ -207,11 +205,6 @@ def _cors_headers(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _event_frame(event: LeaseEvent) -> bytes:
-    body = json.dumps(event.as_json(), ensure_ascii=False)
-    return f"id: {event.position}\nevent: {event.type}\ndata: {body}\n\n".encode()
-
-
 def _problem(status: int, detail: str) -> dict[str, Any]:
     code, title, fix = PROBLEMS[status]
     return {
@@ -219,7 +212,7 @@ def _problem(status: int, detail: str) -> dict[str, Any]:
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": EVENTS_PATH,
+        "instance": "/api/v1/events",
         "code": code,
         "request_id": REQUEST_ID,
         "fix": {"text": fix},

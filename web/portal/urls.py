@@ -11,7 +11,7 @@ from web.portal.documents import document_downloads
 from web.portal.home import home_page
 from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
-from web.portal.leases import lease_actions, lease_list_page, lease_pages
+from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page
 from web.portal.offerings import catalogue_page
 from web.portal.payments import payment_page
 from web.portal.queue import queue_page
@@ -29,6 +29,8 @@ urlpatterns = [
     path("launch/quote/", launch_page.show_quote, name="launch-quote"),
     path("leases/", lease_list_page.list_leases, name="leases"),
     path("leases/<str:pk>/", lease_pages.show_lease, name="lease"),
+    path("leases/<str:pk>/logs/", log_page.show_log, name="lease-log"),
+    path("leases/<str:pk>/logs/download/", log_page.download_log, name="lease-log-download"),
     path("leases/<str:pk>/row/", lease_pages.show_lease_row, name="lease-row"),
     *(
         path(

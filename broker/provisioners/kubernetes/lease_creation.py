@@ -5,12 +5,22 @@ Objects that are not ours are never adopted.
 
 from collections.abc import Collection, Mapping
 
+import structlog
+
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.client.api_errors import FieldManagerConflict, ObjectConflict, ObjectMissing
+from broker.provisioners.kubernetes.client.api_errors import (
+    AccessDenied,
+    AdmissionDenied,
+    FieldManagerConflict,
+    ObjectConflict,
+    ObjectInvalid,
+    ObjectMissing,
+)
 from broker.provisioners.kubernetes.client.kinds import VOLUME_CLAIM, object_ref
 from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, decode
 from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.names import namespace_name
 from broker.provisioners.kubernetes.observe.object_lookup import LeaseObjects, belongs_to_lease
 from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.job_deadlines import job_deadlines
@@ -18,6 +28,7 @@ from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectSpec
 
+log = structlog.get_logger(__name__)
 READABLE = {use.kinds for use in rbac.BROKER_RULES if "get" in use.verbs}
 
 
@@ -41,6 +52,21 @@ def apply_project(
         api.apply(namespace, manager=labels.PROJECTS, force=True)
     for each in inside:
         api.apply(each, manager=labels.PROJECTS, force=True)
+
+
+def allow_pod_access(api: KubernetesApi, project: ProjectSpec) -> bool:
+    """Give the broker's account access to the pods of a project; False if the cluster does not.
+
+    A cluster that was set up by an earlier version lacks the rights until it is set up again: its leases
+    run, and only their output cannot be read.
+    """
+    namespace = namespace_name(project.project_id, project.slug)
+    try:
+        api.apply(rbac.pod_access_binding(namespace, api.account_name()), manager=labels.PROJECTS, force=True)
+    except (AccessDenied, AdmissionDenied, ObjectInvalid, ObjectMissing) as error:
+        log.warning("output of leases cannot be read", namespace=namespace, because=str(error))
+        return False
+    return True
 
 
 def create_anchor(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec) -> ClusterObjectHeader:

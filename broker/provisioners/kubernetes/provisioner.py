@@ -11,25 +11,36 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
-from broker.provisioners.base import ClusterUnreachable, HeldPod, Observation, ObservedState, ProvisionSpec, VolumeRef
+from broker.provisioners.base import (
+    ClusterUnreachable,
+    HeldPod,
+    LogRead,
+    Observation,
+    ObservedState,
+    ProvisionSpec,
+    VolumeRef,
+)
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.client import api_errors
 from broker.provisioners.kubernetes.client.cluster_identity import check_cluster_identity
 from broker.provisioners.kubernetes.client.kinds import POD, Kind, ObjectRef
 from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, ObservedPod, decode
-from broker.provisioners.kubernetes.client.transport import KubernetesApi
+from broker.provisioners.kubernetes.client.transport import RESPONSE_S, KubernetesApi
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
 from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec
 from broker.provisioners.kubernetes.lease_creation import (
     ForeignObjectError,
+    allow_pod_access,
     apply_project,
     create_anchor,
     create_children,
     repair_children,
 )
+from broker.provisioners.kubernetes.observe.container_logs import read_pods_log
 from broker.provisioners.kubernetes.observe.node_health import find_lost_node, observe_shutdown
 from broker.provisioners.kubernetes.observe.object_lookup import (
     CONTROLLERS,
@@ -68,6 +79,7 @@ SOON_S, QUOTA_S = 0.5, 30.0
 GONE_CONFIRM_AFTER = timedelta(seconds=3)
 GONE_FORGOTTEN_AFTER = timedelta(minutes=10)
 WATCHED_POLL_S = 10.0  # poll interval where the agent reports every change
+LOG_READ_S = 2.5  # one read of a log: it comes before a removal in the same step
 RELEASE_TIMEOUT_S = 4.0  # of the time for one step: a deletion must not wait for an unresponsive server
 PAID_UNTIL_LEEWAY = timedelta(minutes=20)  # we stop unpaid leases; the dead man's switch may be this much later
 
@@ -171,6 +183,12 @@ class KubernetesProvisioner:
         del self._gone[name]
         return 0.0
 
+    def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
+        lease_spec = self._spec(spec)
+        with self._asking(seconds=LOG_READ_S) as api:
+            pods = find_lease_objects(api, lease_spec).pods
+            return read_pods_log(api, pods, cursor, newest_only=newest_only)
+
     def names(self) -> list[str]:
         if (memory := self._cluster_connection.memory) and (known := memory.names(now=clock.now())) is not None:
             return known
@@ -203,14 +221,14 @@ class KubernetesProvisioner:
             return Observation(ObservedState.GONE)
 
     @contextmanager
-    def _asking(self, *, sure: bool = False) -> Iterator[KubernetesApi]:
+    def _asking(self, *, sure: bool = False, seconds: float = RESPONSE_S) -> Iterator[KubernetesApi]:
         """Open the API for one step; raise refusals as ClusterUnreachable.
 
         A refusal that says nothing about the lease proves nothing. `sure` means that the agent already
         confirmed that this is the registered cluster.
         """
         try:
-            api = self._cluster_connection.transport.within()
+            api = self._cluster_connection.transport.within(seconds)
             if not sure and clock.monotonic() >= self._sure_until:
                 self._make_sure(api)
             yield api
@@ -246,6 +264,7 @@ class KubernetesProvisioner:
             apply_project(
                 api, driver, lease_spec.project, allowed_namespaces=self._cluster_connection.allowed_namespaces()
             )
+            allow_pod_access(api, lease_spec.project)
             self._projects_applied[spec.project_id] = clock.monotonic()
         try:
             anchor = create_anchor(api, driver, lease_spec)

@@ -11,12 +11,14 @@ from datetime import datetime, timedelta
 from django.db.models import F, Q
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.logs.secret_masks import secret_values, value_masker
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
 from broker.services.leases import abandoned_placements
 from broker.services.leases.lifecycle import termination
 from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.logs import log_collection, log_storage
 from broker.services.placement.available_capacity import pool_of
 from broker.services.queue import lease_placement, queue_scheduling
 from broker.services.reconciler import observation_outcomes
@@ -115,6 +117,8 @@ def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
         unfinished_claims=F("unfinished_claims") + 1,
         due_at=now + observation_outcomes.RECHECK_AFTER,
     )
+    if claimed and lease.state == S.PROVISIONING and not lease.progress:
+        log_storage.begin_log(lease, now=now)
     return load_provision_spec(lease, with_secrets=lease.state in RUNNING_STATES) if claimed else None
 
 
@@ -129,6 +133,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             _clear_claim(lease, now)
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
+    observation = replace(observation, text=_masked(observation.text, spec))
     # The call may be slow: date the result at the answer, not at the request.
     observed_at = now + (clock.now() - requested_at)
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
@@ -172,6 +177,14 @@ def _with_lost_gpu(observation: Observation, spec: ProvisionSpec) -> Observation
     return Observation(ObservedState.LOST, text, last_seen=spec.gpu_lost_since, remains=observation.remains)
 
 
+def _masked(text: str, spec: ProvisionSpec) -> str:
+    """Return a text without the lease's secrets.
+
+    A cluster reports the last words of a program.
+    """
+    return value_masker(secret_values(spec.env, spec.secrets, spec.access_token))(text)
+
+
 def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_by: datetime) -> Observation | None:
     """Perform the cluster operation for the lease's state; no transaction is open.
 
@@ -181,6 +194,8 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
         return earlier
     if clock.now() > starts_by:
         return None
+    if lease.state in ENDING_STATES:  # its output is gone with its objects
+        log_collection.collect_log(lease.pk, lease.tenant_id, now=now, due_only=False)
     provisioner = cluster_provisioners.provisioner_of(spec)
     acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(ENDING_STATES, provisioner.remove)}
     try:

@@ -116,10 +116,13 @@ def activate_lease(lease: Lease, observation: Observation, now: datetime) -> Non
         seen_at=now,
         ends_at=ends_at,
         claimed_until=None,
-        due_at=min(ends_at, now + ACTIVE_CHECK_INTERVAL),
+        due_at=min(ends_at, now + ACTIVE_CHECK_INTERVAL, observation.ends_at or ends_at),
         progress={},
         unfinished_claims=0,
     )
+    if observation.ends_at:
+        after_s = max((observation.ends_at - now).total_seconds(), 0)
+        outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)
     volume_mounts.record_first_use(lease, now=now)
     relocation_steps.finish_relocation(lease, now=now)
     extension.enqueue_check_at_end(ends_at, lease, now=now)
@@ -186,6 +189,9 @@ def _requeue_lease(lease: Lease, cause: str, now: datetime) -> None:
 
 def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> None:
     """End a lease whose program has ended."""
+    if observation.exit_code is not None:
+        _update_unchanged(lease, exit_code=observation.exit_code)
+        lease.exit_code = observation.exit_code
     termination.release_lease(
         lease, reason=EndReason.BY_TENANT, now=now, at=observation.last_seen, cause=observation.text
     )

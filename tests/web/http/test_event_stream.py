@@ -321,8 +321,8 @@ def test_a_reader_cut_off_before_a_batch_gets_it_after_reconnecting(kestrel: Ten
 
 
 def test_events_of_more_than_one_batch_all_arrive(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream.lease_events, "BATCH", 3)
-    monkeypatch.setattr(stream.lease_events.events_after, "__kwdefaults__", {"within": None, "limit": 3})
+    monkeypatch.setattr(lease_events, "BATCH", 3)
+    monkeypatch.setattr(lease_events.events_after, "__kwdefaults__", {"within": None, "limit": 3})
     for number in range(5):
         ask(kestrel, f"job-{number}")
     reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})

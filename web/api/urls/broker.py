@@ -1,6 +1,9 @@
 """URLs of offerings, leases and inventory under /api/v1/."""
 
+from django.urls import path
+
 from web.api.events import EventViewSet
+from web.api.lease_logs import LeaseLogViewSet
 from web.api.leases import LeaseViewSet
 from web.api.offerings import GpuModelViewSet, OfferingViewSet
 from web.api.operators.fleet import ClusterViewSet, GpuViewSet, NodeViewSet
@@ -28,4 +31,9 @@ router.register("ops/leases", OperatorLeaseViewSet, "api-ops-lease")
 router.register("ops/relocation-plans", RelocationPlanViewSet, "api-ops-relocation-plan")
 router.register("ops/allocations", OperatorAllocationViewSet, "api-ops-allocation")
 
-urlpatterns = router.urls
+# Collections with one row for each lease.
+urlpatterns = [
+    path("leases/<str:pk>/logs", LeaseLogViewSet.as_view({"get": "retrieve"}), name="api-lease-logs"),
+    path("leases/<str:pk>/logs/download", LeaseLogViewSet.as_view({"get": "download"}), name="api-lease-log-download"),
+    *router.urls,
+]

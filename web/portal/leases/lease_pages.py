@@ -19,9 +19,11 @@ from broker.models import Lease, Relocation, Transition
 from broker.services.leases import relocation_consent
 from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
 from tenants.services.errors import ObjectNotFound
+from web.http.query_strings import LinkOption
 from web.portal.home.recent_events import actor_name
 from web.portal.leases import lease_costs, lease_timeline, placement_diagram
 from web.portal.leases.lease_table import ENDING_STATES, LeaseRow, lease_rows, prefetch_for_rows
+from web.portal.leases.lease_tabs import lease_tabs
 from web.portal.page_context import PageRequest, may_in_project, tenant_page
 
 EXTENSION_HOURS = (1, 2, 8, 24)
@@ -76,6 +78,7 @@ class LeasePage:
     cost_intervals: list[lease_costs.CostInterval]
     drawings: list[placement_diagram.LeaseGpuDrawing]
     more_gpus: int
+    tabs: Sequence[LinkOption]
     may_write: bool
     connections: list[LeaseConnection]
     relocation: Relocation | None
@@ -134,6 +137,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         ),
         drawings=drawings,
         more_gpus=more,
+        tabs=lease_tabs(row.lease, "lease"),
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
         relocation=relocation_consent.announced_relocation(row.lease),

@@ -308,21 +308,44 @@ class ObservedQuota(ApiStruct):
             self.used_up, self.status = exhausted_names(self.spec.hard, self.status.used), self.Status()
 
 
+class UserInfo(ApiStruct):
+    username: str = ""
+
+
+class ReviewStatus(ApiStruct):
+    user_info: UserInfo = msgspec.field(default_factory=UserInfo)
+
+
+class SelfSubjectReview(ApiStruct):
+    """Who the server takes us for."""
+
+    status: ReviewStatus = msgspec.field(default_factory=ReviewStatus)
+
+
 class ClusterEvent(ApiStruct):
     """A Kubernetes event about an object."""
 
     class About(ApiStruct):
         name: str = ""
+        uid: str = ""
 
     metadata: FullObjectMeta
     involved_object: About = msgspec.field(default_factory=About)
+    type: str = ""  # Normal or Warning
     reason: str = ""
     message: str = ""
+    count: int | None = None  # how often it has happened; None in the newer form of events
     last_timestamp: datetime | None = None
+    event_time: datetime | None = None
 
     def is_about(self, name: str) -> bool:
         """Tell whether the event is about this object or one made from it."""
         return self.involved_object.name == name or self.involved_object.name.startswith(f"{name}-")
+
+    @property
+    def at(self) -> datetime | None:
+        """Return when it happened last."""
+        return self.last_timestamp or self.event_time or self.metadata.creation_timestamp
 
     @property
     def sort_time(self) -> str:

@@ -59,6 +59,7 @@ class Transport:
         self._kubeconfig, self._connecting = kubeconfig, connecting
         self._connection: ApiConnection | None = None
         self._pid = 0
+        self.account = ""  # what the cluster calls us, once asked
         self.pace = RateLimiter()
 
     def within(self, seconds: float = RESPONSE_S) -> "KubernetesApi":
@@ -195,6 +196,8 @@ class KubernetesApi:
         body: Manifest | None = None,
         content_type: str = "application/json",
         accept: str = "application/json",
+        is_json: bool = True,
+        retried: bool = True,
     ) -> ApiResponse:
         """Send a request, retry while the server is busy, and raise unsuccessful responses.
 
@@ -217,7 +220,7 @@ class KubernetesApi:
                 pause *= 2
                 continue
             if answer.status < 300:
-                return _check_json(answer)
+                return _check_json(answer) if is_json else answer
             if answer.status < 400:  # redirects are not followed: a token is only for its own server
                 raise ClusterUnreachable(
                     f"{NOT_KUBERNETES}: HTTP {answer.status} to {answer.headers.get('Location', 'nowhere')}"[:200]
@@ -226,7 +229,7 @@ class KubernetesApi:
             if answer.status == 401 and not renewed:
                 self.transport.forget()
                 renewed = True
-            elif answer.status in RETRIED_STATUSES:
+            elif answer.status in RETRIED_STATUSES and retried:
                 wanted = _retry_after(answer.headers)
                 if isinstance(error, ApiThrottled):
                     self.transport.pace.slow_down(wanted)
@@ -237,6 +240,21 @@ class KubernetesApi:
                 pause *= 2
             else:
                 raise error
+
+    def account_name(self) -> str:
+        """Return the name of the account that we are in this cluster."""
+        if not self.transport.account:
+            body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            answer = self.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body)
+            self.transport.account = _decoded(answer, objects.SelfSubjectReview).status.user_info.username
+        return self.transport.account
+
+    def read_text(self, path: str, query: Mapping[str, str]) -> bytes:
+        """Return a response that is not JSON, such as a container's log.
+
+        It is not tried again: the server passes on what a node answers, and the next read comes soon.
+        """
+        return self.send("GET", path, query=query, accept="*/*", is_json=False, retried=False).body
 
     def watch(
         self, kind: Kind, *, version: str, labels: str = "", seconds: float, opened: Callable[[], None] = lambda: None

@@ -250,6 +250,7 @@ def _rights_to_check() -> list[AccessRight]:
 def _may_do(api: KubernetesApi, right: AccessRight) -> Callable[[], bool]:
     """Return a call that asks the server whether we are allowed something."""
     requested = {"verb": right.verb, "group": right.group, "resource": right.kinds, "subresource": right.subresource}
+    requested["name"] = right.name
     review = {
         "apiVersion": kinds.REVIEW.api_version,
         "kind": kinds.REVIEW.name,

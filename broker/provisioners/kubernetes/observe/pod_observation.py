@@ -286,7 +286,8 @@ def _observe_ended(pod: ObservedPod) -> Observation:
         text = COMMAND_DONE
     else:
         text = f"its command failed: {_exit_text(ended)}"
-    return Observation(ObservedState.ENDED, text[:MAX_TEXT], last_seen=_last_known_running(pod))
+    code = ended.exit_code if ended else None
+    return Observation(ObservedState.ENDED, text[:MAX_TEXT], last_seen=_last_known_running(pod), exit_code=code)
 
 
 def _observe_fault(pod: ObservedPod, fault: FaultRule) -> Observation:

@@ -6,6 +6,7 @@ They apply to whoever asks, are the last line of defence, and need no webhook.
 from collections.abc import Mapping, Sequence
 
 from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.priority_classes import PRIORITY_CLASSES
 from broker.provisioners.kubernetes.render.spec import Manifest
 
@@ -26,7 +27,39 @@ def admission_policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
     found = []
     for name, (resources, operations, expressions) in sorted(rules.items()):
         found += [_policy(name, resources, operations, expressions), _binding(name)]
+    for name, (group, resource, operations, expressions) in sorted(_rules_everywhere().items()):
+        policy = _policy(name, [resource], operations, expressions, group=group)
+        found += [policy, _binding(name, everywhere=True)]
     return found
+
+
+def _rules_everywhere() -> dict[str, tuple[str, str, list[str], dict[str, str]]]:
+    """Return the rules for all namespaces: nobody gets access to pods that are not of leases.
+
+    Without them, stolen credentials of the broker could bind its access to pods in any namespace, or call
+    that namespace one of its projects first.
+    """
+    ours = f"'{labels.MANAGED_BY}' in {{}}.metadata.labels && {{}}.metadata.labels['{labels.MANAGED_BY}']"
+    ours = f"has({{}}.metadata.labels) && {ours} == '{labels.MANAGER_NAME}'"
+    bound = f"object.roleRef.kind != 'ClusterRole' || object.roleRef.name != '{rbac.POD_ACCESS}'"
+    here, before, after = (ours.replace("{}", each) for each in ("namespaceObject", "oldObject", "object"))
+    return {
+        "gpub-pod-access": (
+            rbac.RBAC,
+            "rolebindings",
+            ["CREATE", "UPDATE"],
+            {f"{bound} || ({here})": f"{rbac.POD_ACCESS} may be bound in namespaces of projects only"},
+        ),
+        "gpub-namespaces": (
+            "",
+            "namespaces",
+            ["UPDATE"],
+            {
+                f"!({after}) || ({before})": "an existing namespace cannot become that of a project;"
+                " the broker creates its own"
+            },
+        ),
+    }
 
 
 def _pod_rules(schedulers: Sequence[str]) -> dict[str, str]:
@@ -87,8 +120,10 @@ def _one_of(field: str, words: Sequence[str]) -> str:
     return f"!has(object.spec.{field}) || object.spec.{field} in [{listed}]"
 
 
-def _policy(name: str, resources: list[str], operations: list[str], expressions: Mapping[str, str]) -> Manifest:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "resources": resources}
+def _policy(
+    name: str, resources: list[str], operations: list[str], expressions: Mapping[str, str], *, group: str = ""
+) -> Manifest:
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": operations, "resources": resources}
     return {
         "apiVersion": GROUP,
         "kind": "ValidatingAdmissionPolicy",
@@ -103,11 +138,12 @@ def _policy(name: str, resources: list[str], operations: list[str], expressions:
     }
 
 
-def _binding(name: str) -> Manifest:
+def _binding(name: str, *, everywhere: bool = False) -> Manifest:
     ours = {"matchLabels": {labels.MANAGED_BY: labels.MANAGER_NAME}}
+    places = {} if everywhere else {"matchResources": {"namespaceSelector": ours}}
     return {
         "apiVersion": GROUP,
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"labels": {labels.MANAGED_BY: labels.MANAGER_NAME}, "name": name},
-        "spec": {"matchResources": {"namespaceSelector": ours}, "policyName": name, "validationActions": ["Deny"]},
+        "spec": {**places, "policyName": name, "validationActions": ["Deny"]},
     }

@@ -26,6 +26,7 @@ def cluster_objects(driver: SliceDriver, *, image: str, namespace: str = NAMESPA
         home,
         rbac.service_account(NAME, namespace=namespace),
         rbac.cluster_role(NAME, (*rbac.BROKER_RULES, *rbac.DOCTOR_RULES)),
+        rbac.cluster_role(rbac.POD_ACCESS, rbac.POD_ACCESS_RULES),
         rbac.cluster_role_binding(NAME, account=NAME, namespace=namespace),
         *priority_classes(),
         *admission_policies(driver.schedulers),

@@ -7,6 +7,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.render.spec import Manifest
 
 RBAC = "rbac.authorization.k8s.io"
+POD_ACCESS = "gpubroker-pod-access"  # ClusterRole that is bound in the namespaces of projects
 APPLY_VERBS = ("create", "patch")  # server-side apply of an object that may not exist yet
 WATCH_VERBS = ("get", "list", "watch")
 # Objects deleted with their anchor, or by us if the anchor was deleted without them.
@@ -21,9 +22,11 @@ class AccessRight:
     group: str
     kinds: str
     subresource: str = ""  # a subresource
+    name: str = ""  # of the one object it is about; empty: all
 
     def __str__(self) -> str:
         kinds = f"{self.kinds}/{self.subresource}" if self.subresource else self.kinds
+        kinds = f"{kinds} {self.name}" if self.name else kinds
         return f"{self.verb} {kinds}" + (f" of {self.group}" if self.group else "")
 
 
@@ -35,6 +38,8 @@ class AccessRule:
     kinds: str
     verbs: tuple[str, ...]
     why: str
+    subresource: str = ""
+    name: str = ""  # of the one object it is about; empty: all
 
 
 BROKER_RULES = (
@@ -62,6 +67,10 @@ BROKER_RULES = (
     AccessRule("gateway.networking.k8s.io", "httproutes", APPLY_VERBS, "routes to leases with a gateway"),
     AccessRule("networking.k8s.io", "ingresses", APPLY_VERBS, "routes to leases with an Ingress controller"),
     AccessRule("networking.k8s.io", "networkpolicies", APPLY_VERBS, "isolation of a project"),
+    AccessRule(
+        RBAC, "clusterroles", ("bind",), "to grant itself access to pods in its projects' namespaces", name=POD_ACCESS
+    ),
+    AccessRule(RBAC, "rolebindings", APPLY_VERBS, "the same; an admission policy refuses other namespaces"),
     AccessRule("resource.k8s.io", "deviceclasses", ("list", "watch"), "slices that can be requested through DRA"),
     AccessRule(
         "resource.k8s.io",
@@ -71,6 +80,8 @@ BROKER_RULES = (
     ),
     AccessRule("resource.k8s.io", "resourceslices", ("list", "watch"), "GPU inventory of DRA"),
 )
+# What the broker may do with pods in the namespaces of its projects only.
+POD_ACCESS_RULES = (AccessRule("", "pods", ("get",), "output of leases", subresource="log"),)
 REAPER_RULES = (AccessRule("", "configmaps", ("delete", "list"), "anchors of leases after their paid time"),)
 # What kube_doctor reads beside that; without these rights it reports less.
 DOCTOR_RULES = (
@@ -127,17 +138,21 @@ FORBIDDEN_RIGHTS = (
 
 def list_rights(uses: tuple[AccessRule, ...]) -> list[AccessRight]:
     """Return every single right that some rules need."""
-    return sorted({AccessRight(verb, use.group, use.kinds) for use in uses for verb in use.verbs})
+    return sorted(
+        {AccessRight(verb, use.group, use.kinds, use.subresource, use.name) for use in uses for verb in use.verbs}
+    )
 
 
 def cluster_role(name: str, uses: tuple[AccessRule, ...]) -> Manifest:
     """Return the ClusterRole for these rules; kinds with equal verbs share one."""
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    alike: dict[tuple[str, tuple[str, ...], str], list[str]] = defaultdict(list)
     for use in uses:
-        alike[use.group, tuple(sorted(use.verbs))].append(use.kinds)
+        kinds = f"{use.kinds}/{use.subresource}" if use.subresource else use.kinds
+        alike[use.group, tuple(sorted(use.verbs)), use.name].append(kinds)
     rules = [
         {"apiGroups": [group], "resources": sorted(kinds), "verbs": list(verbs)}
-        for (group, verbs), kinds in sorted(alike.items())
+        | ({"resourceNames": [name]} if name else {})
+        for (group, verbs, name), kinds in sorted(alike.items())
     ]
     return {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": _meta(name), "rules": rules}
 
@@ -150,6 +165,25 @@ def cluster_role_binding(name: str, *, account: str, namespace: str) -> Manifest
         "metadata": _meta(name),
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }
+
+
+def pod_access_binding(namespace: str, account: str) -> Manifest:
+    """Return the binding that lets the broker's account reach the pods of one namespace.
+
+    `account` is a user name as the cluster reports it.
+    """
+    kind, _, rest = account.partition(":serviceaccount:")
+    home, _, name = rest.partition(":")
+    subject = {"apiGroup": RBAC, "kind": "User", "name": account}
+    if kind == "system" and name:
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": home}
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {**_meta(POD_ACCESS), "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": POD_ACCESS},
+        "subjects": [subject],
     }
 
 

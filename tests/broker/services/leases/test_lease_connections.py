@@ -66,7 +66,7 @@ def test_a_cluster_without_ingress_settings_has_no_connections(
 
 def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
     leases = [
-        sim.create_lease(kestrel, offering(), workload="batch", command="true"),
+        sim.create_lease(kestrel, offering(), workload="batch", command="python train.py"),
         sim.create_lease(kestrel, offering()),
     ]
     assert [connections(lease) for lease in leases] == [[], []]

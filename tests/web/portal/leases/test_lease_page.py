@@ -302,5 +302,5 @@ def test_a_lease_without_ingress_shows_that_connections_are_not_available(portal
     notebook = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
     assert "Connections are not available: the cluster of north-1" in portal.read(f"/leases/{notebook.pk}/")
     assert "Connections are not available" not in portal.sign_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")
-    batch = portal.sim.create_lease(portal.owner, offering(), workload="batch", command="true")
+    batch = portal.sim.create_lease(portal.owner, offering(), workload="batch", command="python train.py")
     assert "Connections are not available" not in portal.read(f"/leases/{batch.pk}/")

@@ -1,0 +1,148 @@
+"""Collect the logs of leases from their clusters.
+
+Each step claims one log, reads its cluster with no transaction open, and stores what is new. Changes of the
+lease's state become lines of the platform, so that a log tells the whole story.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.logs.log_lines import SKIPPED_TEXT, LineSource, LogLine, clean_text
+from broker.domain.logs.secret_masks import secret_values, value_masker
+from broker.models import Lease, LeaseLog, Transition
+from broker.models.transitions import TICK_CAUSE
+from broker.provisioners.base import ClusterUnreachable, LogRead, ProvisionSpec
+from broker.services.inventory import cluster_provisioners
+from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.logs import log_storage
+from tenants.services.rls import system_scope, tenant_scope
+
+log = structlog.get_logger(__name__)
+S = LeaseState
+STATES_WITH_OUTPUT = (S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING)
+AFTER_OUTPUT = (S.STOPPING, S.STOPPED, S.RELEASING, S.RELEASED)
+END_OF_SECOND = timedelta(microseconds=999_999)
+FOLLOWED_INTERVAL = timedelta(seconds=1)
+FIRST_INTERVALS = (1, 1, 2, 2, 5, 10, 10, 20)  # seconds after so many reads without a new line
+LAST_INTERVAL = timedelta(seconds=30)
+ENDING_INTERVAL = timedelta(seconds=1)
+WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
+MAX_READS = 4  # of one log in a row, while there is more
+BATCH = 200
+ADOPTION_BATCH = 500
+
+
+def due_logs(*, now: datetime) -> list[tuple[str, str]]:
+    """Return the lease and tenant ids of logs to collect now, most overdue first."""
+    with system_scope():
+        due = LeaseLog.objects.filter(due_at__lte=now).order_by("due_at")
+        return list(due.values_list("lease_id", "tenant_id")[:BATCH])
+
+
+def begin_missing_logs(*, now: datetime) -> int:
+    """Begin the logs of running leases without one; return how many.
+
+    After an upgrade these are the leases that ran before it.
+    """
+    with system_scope():
+        running = Lease.objects.filter(state__in=STATES_WITH_OUTPUT, log=None).order_by("id")
+        missing = list(running.values_list("id", "tenant_id")[:ADOPTION_BATCH])
+    for lease_id, tenant_id in missing:
+        with tenant_scope(tenant_id):
+            log_storage.begin_log(Lease(pk=lease_id, tenant_id=tenant_id), now=now)
+    return len(missing)
+
+
+def collect_log(lease_id: str, tenant_id: str, *, now: datetime, due_only: bool = True) -> int:
+    """Collect what is new in one log; return how many lines.
+
+    `due_only` leaves a log alone that another process is collecting.
+    """
+    with tenant_scope(tenant_id):
+        claimed = log_storage.claim_log(lease_id, now=now, due_only=due_only)
+        lease = Lease.objects.select_related("offering", "volume").filter(pk=lease_id).first() if claimed else None
+        if claimed is None or lease is None:
+            return 0
+        steps = list(Transition.objects.filter(lease_id=lease_id, seq__gt=claimed.transition_seq).order_by("seq"))
+        has_output = lease.state in STATES_WITH_OUTPUT
+        spec = load_provision_spec(lease, with_secrets=True) if has_output else None
+    read = _read(claimed, spec, now) if spec else LogRead(cursor=claimed.cursor)
+    lines = _in_order(steps, read.lines)
+    with tenant_scope(tenant_id):
+        stored = log_storage.store_lines(
+            claimed,
+            lines,
+            generation=lease.generation,
+            cursor=read.cursor,
+            transition_seq=steps[-1].seq if steps else claimed.transition_seq,
+            fault=read.fault[:300],
+            **_schedule(claimed, lease, is_quiet=not lines, now=now),
+        )
+    return len(lines) if stored else 0
+
+
+def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime) -> LogRead:
+    """Read a cluster's new lines, masked and bounded; what cannot be read is a fault."""
+    cursor = claimed.cursor if claimed.generation == spec.generation else {}
+    if spec.secret_fault:  # it could not be masked
+        text = f"The output is not read, since its secrets could not be masked: {spec.secret_fault}"
+        return LogRead(cursor=cursor, fault=text)
+    provisioner = cluster_provisioners.provisioner_of(spec)
+    lines: list[LogLine] = []
+    read = LogRead(cursor=cursor)
+    try:
+        for attempt in range(1, MAX_READS + 1):
+            is_last = attempt == MAX_READS
+            read = provisioner.read_log(spec, read.cursor, newest_only=is_last, now=now)
+            if is_last and read.lines:
+                lines.append(LogLine(read.lines[0].at, SKIPPED_TEXT, LineSource.PLATFORM))
+            lines += read.lines
+            if not read.more:
+                break
+    except ClusterUnreachable as error:
+        read = LogRead(cursor=read.cursor, fault=f"The cluster does not respond: {error}")
+    mask = value_masker(secret_values(spec.env, spec.secrets, spec.access_token))
+    cleaned = tuple(LogLine(line.at, clean_text(mask(line.text)), line.source) for line in lines)
+    return LogRead(cleaned, read.cursor, fault=read.fault)
+
+
+def _schedule(claimed: LeaseLog, lease: Lease, *, is_quiet: bool, now: datetime) -> dict[str, object]:
+    """Return when the log is collected next."""
+    quiet = min(claimed.quiet_reads + 1, len(FIRST_INTERVALS)) if is_quiet else 0
+    state = S(lease.state)
+    if state == S.RELEASED:
+        return {"due_at": None, "completed_at": now, "quiet_reads": quiet}
+    if state == S.STOPPED and is_quiet:
+        return {"due_at": None, "quiet_reads": quiet}  # its next start begins the log again
+    if claimed.followed_until and claimed.followed_until > now:
+        after = FOLLOWED_INTERVAL
+    elif state in (S.STOPPING, S.RELEASING):
+        after = ENDING_INTERVAL
+    elif state not in STATES_WITH_OUTPUT:
+        after = WAITING_INTERVAL
+    elif quiet < len(FIRST_INTERVALS):
+        after = timedelta(seconds=FIRST_INTERVALS[quiet])
+    else:
+        after = LAST_INTERVAL
+    return {"due_at": now + after, "quiet_reads": quiet}
+
+
+def _in_order(steps: Sequence[Transition], output: Sequence[LogLine]) -> list[LogLine]:
+    """Return changes of state and output in order of time; metering ticks change nothing.
+
+    Changes are recorded in whole seconds: the end of a lease comes after all output of that second.
+    """
+    timed = [(line.at, line) for line in output]
+    for step in steps:
+        if step.before != step.after and step.cause != TICK_CAUSE:
+            line = LogLine(step.at, clean_text(_describe_step(step)), LineSource.PLATFORM)
+            timed.append((step.at + (END_OF_SECOND if step.after in AFTER_OUTPUT else timedelta()), line))
+    return [line for _, line in sorted(timed, key=lambda each: each[0])]
+
+
+def _describe_step(step: Transition) -> str:
+    why = step.cause or ("" if step.reason == EndReason.NONE else step.reason.replace("_", " "))
+    return f"lease {step.after}: {why}" if why else f"lease {step.after}"

@@ -1,0 +1,283 @@
+"""Collection of logs: what is stored, when it is read, and what never is."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.logs.log_lines import SKIPPED_TEXT, LogLine
+from broker.models import Lease, LeaseLog, LeaseLogChunk
+from broker.provisioners.base import ClusterUnreachable
+from broker.services.logs import log_collection, log_pages, log_retention, log_storage
+from tenants.services.rls import tenant_scope
+from tests.broker.services.logs.played_output import PlayedOutput, log_of, program_texts, stored_lines
+from tests.simulation import Simulation, TenantContext, create_tenant, offering, reload_lease
+
+
+def test_output_and_state_changes_are_stored_in_order_of_time(lease: Lease, output: PlayedOutput) -> None:
+    output.write("hello", "world")
+    output.collect(lease)
+    texts = [each.line.text for each in stored_lines(lease)]
+    assert [text.partition(":")[0] for text in texts[:4]] == [
+        "lease requested",
+        "lease queued",
+        "lease provisioning",
+        "lease active",
+    ]
+    assert texts[-2:] == ["hello", "world"]
+    assert [each.number for each in stored_lines(lease)] == list(range(1, len(texts) + 1))
+
+
+def test_a_second_collection_adds_only_what_is_new(lease: Lease, output: PlayedOutput) -> None:
+    output.write("one")
+    output.collect(lease)
+    assert output.collect(lease) == 0
+    output.write("two")
+    assert output.collect(lease) == 1
+    assert program_texts(lease) == ["one", "two"]
+
+
+def test_a_log_is_read_before_its_lease_is_removed(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
+    output.collect(lease)
+    output.write("last words")
+    sim.release_lease(lease)
+    sim.run(30)
+    assert reload_lease(lease).state == LeaseState.RELEASED
+    assert program_texts(lease) == ["last words"]
+
+
+def test_a_released_lease_has_its_whole_life_in_its_log_and_is_not_due_again(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    sim.release_lease(lease)
+    sim.run(30)
+    output.collect(lease)
+    assert stored_lines(lease)[-1].line.text.startswith("lease released")
+    assert (log_of(lease).due_at, log_of(lease).completed_at) == (None, sim.now)
+    assert (lease.pk, lease.tenant_id) not in log_collection.due_logs(now=sim.now + timedelta(days=1))
+
+
+def test_a_stopped_lease_is_read_again_after_its_start(
+    sim: Simulation, kestrel: TenantContext, output: PlayedOutput
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk)
+    output.write("first run")
+    output.collect(lease)
+    sim.stop_lease(lease, kestrel)
+    sim.run(30)
+    output.collect(lease)
+    output.collect(lease)
+    assert log_of(lease).due_at is None
+    output.lines.clear()
+    sim.start_lease(lease, kestrel)
+    sim.run(60)
+    output.write("second run")
+    output.collect(lease)
+    assert program_texts(lease) == ["first run", "second run"]
+
+
+def test_secrets_are_masked_before_anything_is_stored(
+    sim: Simulation, kestrel: TenantContext, output: PlayedOutput
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), env={"WANDB_API_KEY": "w-123456", "MODE": "train"})
+    output.write("login with w-123456 in mode train")
+    output.collect(lease)
+    assert program_texts(lease) == ["login with *** in mode train"]
+    with tenant_scope(lease.tenant_id):
+        assert not LeaseLogChunk.objects.filter(body__contains="w-123456").exists()
+
+
+def test_nothing_is_read_while_secrets_cannot_be_masked(
+    lease: Lease, output: PlayedOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreadable = "the secret of HF_TOKEN was deleted"
+    monkeypatch.setattr("broker.services.leases.provision_specs.read_secrets", lambda _: ((), unreadable))
+    output.write("hello")
+    output.collect(lease)
+    assert unreadable in log_of(lease).fault
+    assert output.reads == []
+
+
+def test_a_cluster_that_does_not_respond_loses_nothing(lease: Lease, output: PlayedOutput) -> None:
+    output.write("hello")
+    output.failure = ClusterUnreachable("timed out")
+    output.collect(lease)
+    assert log_of(lease).fault == "The cluster does not respond: timed out"
+    output.failure = None
+    output.collect(lease)
+    assert (program_texts(lease), log_of(lease).fault) == (["hello"], "")
+
+
+def test_a_fault_of_the_cluster_is_kept_with_what_was_read(lease: Lease, output: PlayedOutput) -> None:
+    output.write("hello")
+    output.fault = "the cluster does not let the broker read logs"
+    output.collect(lease)
+    assert (program_texts(lease), log_of(lease).fault) == (["hello"], output.fault)
+
+
+def test_more_than_one_read_is_collected_in_one_go(lease: Lease, output: PlayedOutput) -> None:
+    output.per_read = 2
+    output.write(*"abcdef")
+    output.collect(lease)
+    assert program_texts(lease) == list("abcdef")
+
+
+def test_a_flood_is_cut_with_a_line_that_says_so(lease: Lease, output: PlayedOutput) -> None:
+    output.per_read = 2
+    output.write(*(str(number) for number in range(100)))
+    output.collect(lease)
+    assert program_texts(lease) == ["0", "1", "2", "3", "4", "5", "98", "99"]
+    assert SKIPPED_TEXT in [each.line.text for each in stored_lines(lease)]
+    assert output.collect(lease) == 0
+
+
+def test_the_oldest_lines_are_deleted_beyond_the_bound(lease: Lease, output: PlayedOutput, settings: Any) -> None:
+    settings.LOG_MAX_BYTES = 100_000
+    for number in range(40):
+        output.write(f"{number} " + "x" * 3900)
+        output.collect(lease)
+    log = log_of(lease)
+    assert log.size_bytes <= settings.LOG_MAX_BYTES
+    kept = stored_lines(lease)
+    assert kept[0].number == log.first_line > 1
+    assert kept[-1].number == log.next_line - 1
+    assert kept[-1].line.text.startswith("39 ")
+    with tenant_scope(lease.tenant_id):
+        assert sum(LeaseLogChunk.objects.values_list("size_bytes", flat=True)) == log.size_bytes
+
+
+def test_small_reads_share_a_chunk(lease: Lease, output: PlayedOutput) -> None:
+    for number in range(10):
+        output.write(f"line {number}")
+        output.collect(lease)
+    with tenant_scope(lease.tenant_id):
+        assert LeaseLogChunk.objects.count() == 1
+
+
+def test_a_log_is_collected_by_one_process_at_a_time(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
+    output.write("hello")
+    sim.run(60)
+    output.before_answer = lambda: again.append(log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now))
+    again: list[int] = []
+    assert output.collect(lease) > 0
+    assert again == [0]
+
+
+def test_what_was_read_under_a_lost_claim_is_not_stored_twice(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    output.write("hello")
+
+    def take_over() -> None:
+        output.before_answer = lambda: None
+        log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now, due_only=False)
+
+    output.before_answer = take_over
+    assert output.collect(lease) == 0
+    assert program_texts(lease) == ["hello"]
+
+
+def test_reads_become_rarer_while_nothing_is_written_and_frequent_again_after_a_line(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    def next_read_s() -> float:
+        output.collect(lease)
+        due = log_of(lease).due_at
+        assert due is not None
+        return (due - sim.now).total_seconds()
+
+    waits = [next_read_s() for _ in range(12)]
+    assert waits == sorted(waits)
+    assert (waits[0], waits[-1]) == (1, 30)
+    output.write("hello")
+    assert next_read_s() == 1
+
+
+def test_a_followed_log_is_read_every_second(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
+    for _ in range(12):
+        output.collect(lease)
+    with tenant_scope(lease.tenant_id):
+        log_pages.follow_log(lease, now=sim.now)
+    assert output.collect(lease, 1) == 0
+    assert log_of(lease).due_at == sim.now + timedelta(seconds=1)
+    output.collect(lease, 30)
+    assert log_of(lease).due_at == sim.now + timedelta(seconds=30), "nobody has asked again"
+
+
+def test_a_lease_that_ran_before_an_upgrade_gets_its_log(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
+    with tenant_scope(lease.tenant_id):
+        LeaseLog.objects.all().delete()
+    assert output.collect(lease) == 0
+    assert log_collection.begin_missing_logs(now=sim.now) == 1
+    output.write("hello")
+    output.collect(lease)
+    assert program_texts(lease) == ["hello"]
+    assert log_collection.begin_missing_logs(now=sim.now) == 0
+
+
+def test_old_logs_are_deleted_with_their_lines(
+    lease: Lease, sim: Simulation, output: PlayedOutput, settings: Any
+) -> None:
+    output.write("hello")
+    sim.release_lease(lease)
+    sim.run(30)
+    output.collect(lease)
+    kept_until = sim.now + timedelta(days=settings.LOG_RETENTION_DAYS)
+    assert log_retention.delete_old_logs(now=kept_until) == 0
+    assert log_retention.delete_old_logs(now=kept_until + timedelta(seconds=1)) == 1
+    with tenant_scope(lease.tenant_id):
+        assert not LeaseLog.objects.exists()
+        assert not LeaseLogChunk.objects.exists()
+        assert log_pages.read_log_state(lease) == log_pages.LogState()
+
+
+def test_another_tenant_sees_no_line(lease: Lease, output: PlayedOutput) -> None:
+    output.write("hello")
+    output.collect(lease)
+    with tenant_scope(create_tenant("Other").tenant.pk):
+        assert list(log_pages.iterate_lines(lease)) == []
+        assert not LeaseLog.objects.exists()
+
+
+def test_pages_filters_and_counts(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
+    output.write("ERROR out of memory", "WARNING slow", "step 1", "step 2", "Step 3")
+    output.collect(lease)
+    with tenant_scope(lease.tenant_id):
+        log = log_pages.read_log_state(lease)
+        first = log_pages.read_lines_after(lease, 0, limit=3)
+        rest = log_pages.read_lines_after(lease, first.next_after, limit=100)
+        assert [len(first.lines), first.has_more, rest.has_more] == [3, True, False]
+        assert len(first.lines) + len(rest.lines) == log.line_count == log.next_line - 1
+        steps = log_pages.LineFilter(search="STEP")
+        found = log_pages.read_lines_after(lease, 0, limit=2, wanted=steps)
+        assert [each.line.text for each in found.lines] == ["step 1", "step 2"]
+        last = log_pages.read_last_lines(lease, limit=1, wanted=steps)
+        assert ([each.line.text for each in last.lines], last.next_after) == (["Step 3"], log.next_line - 1)
+        errors = log_pages.read_last_lines(lease, limit=9, wanted=log_pages.LineFilter(level="error"))
+        assert [each.line.text for each in errors.lines] == ["ERROR out of memory"]
+        platform = log_pages.read_last_lines(lease, limit=99, wanted=log_pages.LineFilter(source="platform"))
+        assert len(platform.lines) == log.line_count - 5
+
+
+def test_last_lines_reach_over_chunks(lease: Lease, output: PlayedOutput) -> None:
+    for number in range(30):
+        output.write(f"{number} " + "x" * 3900)
+        output.collect(lease)
+    with tenant_scope(lease.tenant_id):
+        assert LeaseLogChunk.objects.count() > 2
+        last = log_pages.read_last_lines(lease, limit=20)
+        assert [each.line.text.split()[0] for each in last.lines] == [str(number) for number in range(10, 30)]
+        earlier = log_pages.read_last_lines(lease, limit=5, before=last.lines[0].number)
+        assert [each.line.text.split()[0] for each in earlier.lines] == ["5", "6", "7", "8", "9"]
+        assert earlier.has_more
+        middle = log_pages.read_lines_after(lease, last.lines[4].number, limit=3)
+        assert [each.line.text.split()[0] for each in middle.lines] == ["15", "16", "17"]
+
+
+def test_a_log_without_lines_can_be_stored(lease: Lease, sim: Simulation) -> None:
+    with tenant_scope(lease.tenant_id):
+        claimed = log_storage.claim_log(lease.pk, now=sim.now, due_only=False)
+        assert claimed is not None
+        assert log_storage.store_lines(claimed, [LogLine(sim.now, "x")])
+        assert not log_storage.store_lines(log_of(lease), [], due_at=None) or log_of(lease).due_at is None

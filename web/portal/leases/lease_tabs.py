@@ -1,0 +1,18 @@
+"""Tabs of the pages about one lease."""
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from broker.models import Lease
+from web.http.query_strings import LinkOption
+
+TABS = {"lease": gettext_noop("Overview"), "lease-log": gettext_noop("Logs")}  # by the names of their URLs
+
+
+def lease_tabs(lease: Lease, current: str) -> list[LinkOption]:
+    """Return the tabs of a lease's pages; `current` is the name of the present one's URL."""
+    return [
+        {"url": reverse(name, args=[lease.pk]), "label": _(label), "current": name == current}
+        for name, label in TABS.items()
+    ]
