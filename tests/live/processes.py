@@ -90,6 +90,7 @@ class Processes:
         worker = [*CELERY, "worker", "-c", str(self.workers), "--loglevel", "INFO", "-n", "worker@live"]
         self.start("worker", [*worker, "--without-gossip", "--without-mingle"])
         self.start("relay", [*MANAGE, "relay"])
+        self.start("log-collector", [*MANAGE, "log_collector"])
         beat = [*CELERY, "beat", "--loglevel", "WARNING", "--pidfile="]
         self.start("beat", [*beat, "-s", str(self.folder / "schedule")])
         self._await("web", self._answers)

@@ -184,10 +184,10 @@ class KubernetesProvisioner:
         return 0.0
 
     def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
-        lease_spec = self._spec(spec)
-        with self._asking(seconds=LOG_READ_S) as api:
-            pods = find_lease_objects(api, lease_spec).pods
-            return read_pods_log(api, pods, cursor, newest_only=newest_only)
+        known = self._known(spec, now)  # which pods there are is then not asked
+        with self._asking(sure=known is not None, seconds=LOG_READ_S) as api:
+            pods = known.objects.pods if known else find_lease_objects(api, self._spec(spec)).pods
+            return read_pods_log(api, pods, cursor, newest_only=newest_only, now=now)
 
     def names(self) -> list[str]:
         if (memory := self._cluster_connection.memory) and (known := memory.names(now=clock.now())) is not None:

@@ -26,8 +26,8 @@ STATES_WITH_OUTPUT = (S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING)
 AFTER_OUTPUT = (S.STOPPING, S.STOPPED, S.RELEASING, S.RELEASED)
 END_OF_SECOND = timedelta(microseconds=999_999)
 FOLLOWED_INTERVAL = timedelta(seconds=1)
-FIRST_INTERVALS = (1, 1, 2, 2, 5, 10, 10, 20)  # seconds after so many reads without a new line
-LAST_INTERVAL = timedelta(seconds=30)
+FIRST_INTERVALS = (1, 1, 2, 2, 5, 10, 20, 30)  # seconds after so many reads without a new line
+LAST_INTERVAL = timedelta(seconds=60)
 ENDING_INTERVAL = timedelta(seconds=1)
 WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
 MAX_READS = 4  # of one log in a row, while there is more

@@ -24,6 +24,8 @@ READ_BYTES = 256 * 1024
 NEWEST_LINES = 1000
 MAX_PODS = 16
 MAX_EVENTS = 200
+EVENTS_INTERVAL_S = 600  # between two reads of the events of a lease that runs well
+SETTLED_AFTER = timedelta(minutes=1)  # a pod that is ready for so long has no new events, as a rule
 NANOSECONDS = 10**9
 RFC3339 = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:\d\d)", re.ASCII
@@ -56,7 +58,7 @@ class ContainerPosition:
 
 
 def read_pods_log(
-    api: KubernetesApi, pods: Iterable[ObservedPod], cursor: dict[str, Any], *, newest_only: bool
+    api: KubernetesApi, pods: Iterable[ObservedPod], cursor: dict[str, Any], *, newest_only: bool, now: datetime
 ) -> LogRead:
     """Return the new output and events of a lease's pods, in order of time."""
     shown = sorted(pods, key=_rank)[:MAX_PODS]
@@ -82,11 +84,29 @@ def read_pods_log(
         if cut and not found:
             lines.append(LogLine(_moment(position.ns), SKIPPED_TEXT, LineSource.PLATFORM))
         more = more or cut
-    events, seen = read_new_events(api, shown, dict(cursor.get("events", {})))
+    events: list[LogLine] = []
+    seen, read_at = dict(cursor.get("events", {})), int(cursor.get("events_at", 0))
+    if _events_are_due(shown, read_at, now):
+        events, seen = read_new_events(api, shown, seen)
+        read_at = int(now.timestamp())
     present = {pod.metadata.uid for pod in shown}
     positions = {uid: stored for uid, stored in positions.items() if uid in present}
     lines = sorted([*lines, *events], key=lambda line: line.at)
-    return LogRead(tuple(lines), {"pods": positions, "events": seen}, more=more, fault=fault)
+    after = {"pods": positions, "events": seen, "events_at": read_at}
+    return LogRead(tuple(lines), after, more=more, fault=fault)
+
+
+def _events_are_due(pods: Sequence[ObservedPod], read_at: int, now: datetime) -> bool:
+    """Return whether a lease may have new events: while it starts or is not ready, and now and then."""
+    if now.timestamp() - read_at >= EVENTS_INTERVAL_S:
+        return True
+    return any(_is_unsettled(pod, now) for pod in pods)
+
+
+def _is_unsettled(pod: ObservedPod, now: datetime) -> bool:
+    ready = pod.condition("Ready")
+    since = ready.last_transition_time if ready else None
+    return ready is None or not ready.holds or since is None or now - since < SETTLED_AFTER
 
 
 def _read_container(

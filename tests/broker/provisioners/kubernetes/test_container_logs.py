@@ -43,6 +43,8 @@ class PlayedKubelet:
     events: list[dict[str, Any]] = field(default_factory=list)
     refusal: Exception | None = None
     queries: list[dict[str, str]] = field(default_factory=list)
+    event_reads: int = 0
+    now: datetime = START
 
     def read_text(self, path: str, query: dict[str, str]) -> bytes:
         self.queries.append(dict(query))
@@ -60,13 +62,18 @@ class PlayedKubelet:
         return "".join(stamped(*each) for each in lines).encode()[: int(query["limitBytes"])]
 
     def list_all(self, *_: Any, **__: Any) -> tuple[list[msgspec.Raw], str]:
+        self.event_reads += 1
         return [msgspec.Raw(msgspec.json.encode(each)) for each in self.events], "1"
 
     def read(self, cursor: dict[str, Any], *pods: ObservedPod, newest_only: bool = False) -> LogRead:
-        return read_pods_log(cast(KubernetesApi, self), pods or (pod(),), cursor, newest_only=newest_only)
+        self.now += timedelta(seconds=1)
+        api = cast(KubernetesApi, self)
+        return read_pods_log(api, pods or (pod(),), cursor, newest_only=newest_only, now=self.now)
 
 
-def pod(*, restarts: int = 0, rank: int = 0, **state: Any) -> ObservedPod:
+def pod(
+    *, restarts: int = 0, rank: int = 0, conditions: list[dict[str, Any]] | None = None, **state: Any
+) -> ObservedPod:
     body = {
         "metadata": {
             "name": f"p{rank}",
@@ -75,9 +82,10 @@ def pod(*, restarts: int = 0, rank: int = 0, **state: Any) -> ObservedPod:
             "labels": {"gpubroker.dev/rank": str(rank)},
         },
         "status": {
+            "conditions": conditions or [],
             "containerStatuses": [
                 {"name": "main", "restartCount": restarts, "state": state or {"running": {"startedAt": START}}}
-            ]
+            ],
         },
     }
     return msgspec.json.decode(msgspec.json.encode(body), type=ObservedPod)
@@ -213,6 +221,20 @@ def test_events_become_lines_of_the_platform_once() -> None:
     first = kubelet.read({})
     assert [(line.text, line.source) for line in first.lines] == [("A node was assigned.", LineSource.PLATFORM)]
     assert kubelet.read(first.cursor).lines == ()
+
+
+def test_events_of_a_lease_that_runs_well_are_read_rarely() -> None:
+    kubelet = PlayedKubelet()
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": START}]
+    cursor = kubelet.read({}, pod()).cursor
+    for _ in range(100):
+        cursor = kubelet.read(cursor, pod(conditions=ready)).cursor
+    assert kubelet.event_reads <= 62, "every second of the first minute, while new events are likely"
+    before = kubelet.event_reads
+    kubelet.now += timedelta(minutes=10)
+    kubelet.read(cursor, pod(conditions=ready))
+    kubelet.read({}, pod(conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": START}]))
+    assert kubelet.event_reads == before + 2
 
 
 def test_an_event_that_happens_again_is_a_line_again() -> None:

@@ -189,7 +189,7 @@ def test_reads_become_rarer_while_nothing_is_written_and_frequent_again_after_a_
 
     waits = [next_read_s() for _ in range(12)]
     assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == (1, 30)
+    assert (waits[0], waits[-1]) == (1, 60)
     output.write("hello")
     assert next_read_s() == 1
 
@@ -202,7 +202,7 @@ def test_a_followed_log_is_read_every_second(lease: Lease, sim: Simulation, outp
     assert output.collect(lease, 1) == 0
     assert log_of(lease).due_at == sim.now + timedelta(seconds=1)
     output.collect(lease, 30)
-    assert log_of(lease).due_at == sim.now + timedelta(seconds=30), "nobody has asked again"
+    assert log_of(lease).due_at == sim.now + timedelta(seconds=60), "nobody has asked again"
 
 
 def test_a_lease_that_ran_before_an_upgrade_gets_its_log(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:
