@@ -32,6 +32,7 @@ LOCAL_ADDRESSES = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
 # Fictitious supplier of the demo; only the check digit of its VAT number is valid.
+SIMULATED_SPEED = "6"  # a lease is active within a second, as where the nodes have its image
 SUPPLIER = {
     "GPUBROKER_SUPPLIER_NAME": "Example Compute GmbH",
     "GPUBROKER_SUPPLIER_STREET": "Beispielweg 7",
@@ -83,7 +84,7 @@ class ProductInstallation:
             "GPUBROKER_SECURE_COOKIES": "false" if self.public_url.startswith("http:") else "true",
             # The demo's operator has no second factor; one that is added is still required.
             "GPUBROKER_OPERATORS_REQUIRE_MFA": "false" if self.public_url.startswith("http:") else "true",
-            "GPUBROKER_SIMULATED_SPEED": "6",  # a lease is active within a second, as with images on the nodes
+            "GPUBROKER_SIMULATED_SPEED": SIMULATED_SPEED,
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             **SUPPLIER,
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
