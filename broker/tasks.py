@@ -7,9 +7,9 @@ from broker.services.clusters import orphan_removal
 from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
 from broker.services.inventory import hardware
-from broker.services.leases import abandoned_placements
+from broker.services.leases import abandoned_placements, checkpoints
 from broker.services.logs import log_retention
-from broker.services.queue import queue_scheduling
+from broker.services.queue import queue_scheduling, spot_reclaims
 from broker.services.reconciler import lease_reconciler
 from broker.services.relocation import plan_proposals
 from broker.services.relocation import plan_reconciler as moving
@@ -49,6 +49,16 @@ def examine_cluster(cluster_id: str) -> None:
 @task("broker.free_abandoned_placements")
 def free_abandoned_placements(lease_id: str, tenant_id: str) -> None:
     abandoned_placements.free_abandoned_placements(lease_id, tenant_id, now=clock.now())
+
+
+@task("broker.run_checkpoint")
+def run_checkpoint(notice_id: str, tenant_id: str) -> None:
+    checkpoints.run_checkpoint(notice_id, tenant_id, now=clock.now())
+
+
+@task("broker.reconcile_spot_reclaim")
+def reconcile_spot_reclaim(reclaim_id: str) -> None:
+    spot_reclaims.reconcile_spot_reclaim(reclaim_id, now=clock.now())
 
 
 @task("broker.reconcile_volume")

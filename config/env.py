@@ -149,6 +149,19 @@ class EnvironmentSettings(BaseSettings):
         le=300,
         description="A spot lease preempted before it ran this many seconds is free of charge; applies to new prices.",
     )
+    spot_notice_s: int = Field(
+        default=300,
+        ge=0,
+        le=86400,
+        description="Seconds between the notice to a spot lease and its end, unless its offering has its own.",
+    )
+    spot_min_runtime_s: int = Field(
+        default=600,
+        ge=0,
+        le=30 * 86400,
+        description="Seconds for which a spot lease is active before it may get notice, unless its offering has its"
+        " own.",
+    )
     provision_timeout_s: int = Field(
         default=600,
         description="A lease that is not active this many seconds after placement ends as provision_timeout.",

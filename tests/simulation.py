@@ -35,10 +35,10 @@ from broker.models import (
 from broker.services.clusters import orphan_removal
 from broker.services.inventory import gpu_catalogue, hardware
 from broker.services.inventory.hardware import SimulatedRack
-from broker.services.leases import abandoned_placements
+from broker.services.leases import abandoned_placements, checkpoints
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.lifecycle import stop_and_start, termination
-from broker.services.queue import queue_scheduling
+from broker.services.queue import queue_scheduling, spot_reclaims
 from broker.services.reconciler import lease_reconciler
 from broker.services.relocation import plan_proposals
 from broker.services.relocation import plan_reconciler as moving
@@ -286,6 +286,10 @@ def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     elif task == "broker.run_queue":
         model, _, region = subject.partition("|")
         queue_scheduling.run_queue((model, region), now=now)
+    elif task == "broker.reconcile_spot_reclaim":
+        spot_reclaims.reconcile_spot_reclaim(subject, now=now)
+    elif task == "broker.run_checkpoint":
+        checkpoints.run_checkpoint(subject, tenant_id, now=now)
     elif task == "broker.plan_repartitions":
         repartition_planner.plan_and_approve(subject, now=now)
     elif task == "broker.reconcile_repartition":

@@ -9,6 +9,7 @@ from broker.models.relocations import Relocation, RelocationLogEntry, Relocation
 from broker.models.repartitions import Repartition, RepartitionLogEntry
 from broker.models.secrets import Secret, SecretVersion
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
+from broker.models.spot_reclaims import PromisedSlot, ReclaimNotice, SpotReclaim
 from broker.models.transitions import Transition
 from broker.models.volumes import Volume, VolumeSizeChange
 
@@ -33,6 +34,8 @@ __all__ = [
     "Offering",
     "OfferingState",
     "Orphan",
+    "PromisedSlot",
+    "ReclaimNotice",
     "Relocation",
     "RelocationLogEntry",
     "RelocationPlan",
@@ -43,6 +46,7 @@ __all__ = [
     "SimulatedNode",
     "SimulatedPod",
     "SimulatedVolume",
+    "SpotReclaim",
     "StaleLease",
     "Transition",
     "Volume",

@@ -9,6 +9,7 @@ from django.db.models import Q
 from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.lease_transitions import ENDING_STATES, HOLDS_CAPACITY, NEXT_STATES, SETTLED_STATES
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
+from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import EndReason, Isolation, LeaseCondition, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.offerings import Offering
@@ -60,6 +61,11 @@ class Lease(TenantOwned):
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
     relocatable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
+    # What a spot lease was promised, and what it asked for at its end; zero for other leases.
+    spot_notice_s = models.PositiveIntegerField(default=0, db_default=0)
+    spot_min_runtime_s = models.PositiveIntegerField(default=0, db_default=0)
+    requeue_when_preempted = models.BooleanField(default=False, db_default=False)
+    checkpoint_command = models.CharField(max_length=2000, blank=True, default="", db_default="")  # run at the notice
     tags = models.JSONField(default=dict)
     # The quote that it cites; only the gate that accepted it reads its contents.
     quote_id = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
@@ -84,6 +90,7 @@ class Lease(TenantOwned):
     max_duration_s = models.PositiveIntegerField()  # of active time
     end_date = models.DateTimeField(null=True)  # a fixed end; the earlier of both applies
     ends_at = models.DateTimeField(null=True)  # set when it becomes active
+    reclaim_at = models.DateTimeField(null=True)  # end of the notice of a spot lease: it is preempted then
 
     # {kind: {"amount": …, "parts": [[quota id, amount, window], …]}}: returned when it ends
     quota_uses = models.JSONField(default=dict)
@@ -141,6 +148,16 @@ class Lease(TenantOwned):
         return HostResources(self.cpu_milli, self.host_memory_mib, self.scratch_mib)
 
     @property
+    def spot_terms(self) -> SpotTerms:
+        """Return what it was promised as a spot lease; zero for any other."""
+        return SpotTerms(self.spot_notice_s, self.spot_min_runtime_s)
+
+    @property
+    def must_end_at(self) -> datetime | None:
+        """Return when an active lease must end: by its term, or by the notice it was given."""
+        return min(filter(None, (self.ends_at, self.reclaim_at)), default=None)
+
+    @property
     def queues_since(self) -> datetime:
         return self.requeued_at or self.created_at
 
@@ -184,7 +201,7 @@ class Lease(TenantOwned):
         What lies after its end, or after the last observation, is not certain to be charged: a lease that nobody
         has observed since is left to the reconciler, which may find that it was lost before.
         """
-        certain = min(at, self.ends_at or at)
+        certain = min(at, self.must_end_at or at)
         if (
             self.state != LeaseState.ACTIVE
             or self.state_since >= certain

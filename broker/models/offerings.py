@@ -43,6 +43,9 @@ class Offering(models.Model):
     scratch_mib = models.PositiveIntegerField(
         default=DEFAULT_OF_A_GPU.scratch_mib, db_default=DEFAULT_OF_A_GPU.scratch_mib
     )
+    # Terms of a spot offering; null: as in the settings.
+    spot_notice_s = models.PositiveIntegerField(null=True)
+    spot_min_runtime_s = models.PositiveIntegerField(null=True)
     state = models.CharField(max_length=10, choices=OfferingState, default=OfferingState.DRAFT)
     created_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)

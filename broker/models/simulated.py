@@ -13,6 +13,8 @@ class SimulatedPod(models.Model):
     ready_at = models.DateTimeField(null=True)
     slow = models.BooleanField(default=False)  # is slow to be deleted, too
     refused = models.CharField(max_length=200, blank=True, default="")
+    last_command = models.CharField(max_length=2000, blank=True, default="", db_default="")  # run beside its program
+    last_command_at = models.DateTimeField(null=True)
     gone_at = models.DateTimeField(null=True)  # set when its deletion is requested: slow deletions end in the future
 
     def __str__(self) -> str:

@@ -140,6 +140,10 @@ class ClusterUnreachable(Exception):
         self.again_in_s = again_in_s  # seconds until the cluster itself said to retry
 
 
+class CommandFailed(Exception):
+    """A command could not be started in a lease, with the reason."""
+
+
 class Provisioner(Protocol):
     """Makes leases real.
 
@@ -154,6 +158,12 @@ class Provisioner(Protocol):
 
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         """Release ended pods whose end has been recorded."""
+
+    def run_command(self, spec: ProvisionSpec, command: str, *, now: datetime) -> None:
+        """Start a shell command beside the lease's program, without waiting for its end.
+
+        Raises CommandFailed where it cannot be started.
+        """
 
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         """Delete the lease's objects; return GONE only once that is confirmed.

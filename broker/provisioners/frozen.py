@@ -25,6 +25,9 @@ class FrozenProvisioner:
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         raise self._waits()
 
+    def run_command(self, spec: ProvisionSpec, command: str, *, now: datetime) -> None:
+        raise self._waits()
+
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         raise self._waits()
 

@@ -17,7 +17,15 @@ from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH
 from broker.models import Gpu, Node, NodeState, SimulatedPod, SimulatedVolume
-from broker.provisioners.base import HeldPod, LogRead, Observation, ObservedState, ProvisionSpec, VolumeRef
+from broker.provisioners.base import (
+    CommandFailed,
+    HeldPod,
+    LogRead,
+    Observation,
+    ObservedState,
+    ProvisionSpec,
+    VolumeRef,
+)
 from broker.provisioners.simulated_programs import batch_end, program_lines
 from ports.postgres.sql_statements import load_sql
 from ports.rng import Rng
@@ -59,6 +67,12 @@ class SimulatedProvisioner:
 
         A simulated pod is one row, which is restarted in place and deleted only when it is removed.
         """
+
+    def run_command(self, spec: ProvisionSpec, command: str, *, now: datetime) -> None:
+        """Record the command; a simulated pod runs nothing."""
+        running = SimulatedPod.objects.filter(name=spec.name, gone_at=None, ready_at__lte=now)
+        if not running.update(last_command=command, last_command_at=now):
+            raise CommandFailed("its pod does not run")
 
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         return self._remove(spec.name, now)

@@ -16,6 +16,7 @@ from django.utils.module_loading import import_string
 
 from broker.domain.geometry.profiles import ProfileKind
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
+from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.secret_variables import SecretVariable
@@ -23,6 +24,7 @@ from broker.domain.workloads.templates import Workload, template_name_for
 from broker.domain.workloads.validation import find_workload_faults
 from broker.models import Lease, Offering, OfferingState
 from broker.models.transitions import log_transition
+from broker.services.inventory import spot_offerings
 from broker.services.inventory.gpu_catalogue import profile_of
 from broker.services.placement import available_capacity
 from broker.services.placement.slot_search import TOPOLOGY_WORDS
@@ -47,9 +49,13 @@ PLAIN_COLUMNS = (
     *("id", "tenant_id", "project_id", "offering_id", "volume_id", "quote_id", "name", "quantity", "same_node"),
     *("cpu_milli", "host_memory_mib", "scratch_mib"),
     *("topology", "image", "command", "workload", "relocatable", "state_since", "created_at", "max_duration_s"),
+    *("spot_notice_s", "spot_min_runtime_s", "requeue_when_preempted", "checkpoint_command"),
     *("end_date", "requested_by", "requested_by_label"),
 )
 JSON_COLUMNS = ("tags", "env", "secrets", "ssh_keys", "quota_uses")
+
+
+NEVER_RECLAIMED = SpotTerms(0, 0)
 
 
 class PlacementImpossible(ProblemError):
@@ -80,6 +86,8 @@ class LeaseRequest:
     ssh_key_ids: Sequence[str] = ()  # saved keys of whoever requests it
     volume: str = ""  # id of a volume no other lease uses; empty: its files are lost at its end
     relocatable: bool = False  # we may stop it and start it on another GPU, after notice
+    requeue_when_preempted: bool = False  # a spot lease is queued again for the rest of its duration
+    checkpoint_command: str = ""  # run in a spot lease when it gets notice
     tags: dict[str, str] = field(default_factory=dict)
     quote: str = ""  # token of a quote, read by the gate that issued it
 
@@ -115,6 +123,7 @@ def build_lease(
         _check_gang(wanted, offering)
     if wanted.relocatable and (why := why_not_relocatable(Isolation(offering.isolation), wanted.quantity)):
         raise not_relocatable_error(why)
+    spot_terms = _checked_spot_terms(wanted, offering)
     volume = None
     if wanted.volume:
         volume = volume_mounts.get_mountable(
@@ -139,6 +148,10 @@ def build_lease(
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
         relocatable=wanted.relocatable,
+        spot_notice_s=spot_terms.notice_s,
+        spot_min_runtime_s=spot_terms.min_runtime_s,
+        requeue_when_preempted=wanted.requeue_when_preempted,
+        checkpoint_command=wanted.checkpoint_command.strip(),
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,
@@ -149,6 +162,20 @@ def build_lease(
     )
     lease.quote_token, lease.requested_with_token = wanted.quote, actor.token
     return lease
+
+
+def _checked_spot_terms(wanted: LeaseRequest, offering: Offering) -> SpotTerms:
+    """Return what the lease is promised as a spot lease; raise InvalidValue for wishes of another class."""
+    if terms := spot_offerings.spot_terms_of(offering):
+        return terms
+    for field_name in ("requeue_when_preempted", "checkpoint_command"):
+        if getattr(wanted, field_name):
+            raise InvalidValue(
+                field_name,
+                f"{offering.label} is not a spot offering; its leases are never preempted.",
+                fix="Leave it out, or choose a spot offering.",
+            )
+    return NEVER_RECLAIMED
 
 
 @transaction.atomic

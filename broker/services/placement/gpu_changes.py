@@ -11,15 +11,19 @@ from typing import NamedTuple
 
 import structlog
 
-from broker.domain.geometry.gpu_state import EMPTY_GPU
+from broker.domain.geometry.gpu_state import EMPTY_GPU, PlacedSlice
 from broker.models import LayoutPolicy
 from broker.provisioners.kubernetes.drivers.driver_registry import DRIVERS, dynamic_isolations, keeps_slices
 from broker.services.placement.placement_gpus import (
     PlacementGpu,
+    PromisedSlice,
     parse_layout,
+    parse_promises,
     parse_published,
+    parse_slices,
     parse_state,
     parse_warm_slices,
+    state_with_promises,
 )
 from ports.postgres.sql_statements import fetch_rows, load_sql, query_rows
 
@@ -52,6 +56,7 @@ class GpuRow(NamedTuple):
     published: str | None
     slices: str | None  # occupied ones, such as `hardware:1g.10gb@0 …`
     ended: str | None  # the same of ended placements, latest first
+    promised: str | None  # the same of promised slots, each after the lease that gets it: `lse_…/hardware:…`
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +119,16 @@ def read_gpus(ids: Iterable[str]) -> list[PlacementGpu]:
 
 def _to_placement_gpu(row: GpuRow) -> PlacementGpu:
     layout, state, warm, sellable = None, EMPTY_GPU, None, row.sellable
+    occupied: tuple[PlacedSlice, ...] = ()
+    promised: tuple[PromisedSlice, ...] = ()
     publishes = parse_published(row.published) if row.published else None
     try:
         layout = parse_layout(row.model, row.layout) if row.policy == LayoutPolicy.FIXED else None
         state = parse_state(row.model, row.slices) if row.slices else EMPTY_GPU
+        if row.promised:
+            occupied = tuple(parse_slices(row.model, row.slices or ""))
+            promised = parse_promises(row.model, row.promised)
+            state = state_with_promises(occupied, promised)
         if layout is None and publishes is None and keeps_slices(row.driver):
             warm = parse_warm_slices(row.model, row.slices or "", row.ended or "")
     except (ValueError, KeyError) as error:
@@ -144,4 +155,6 @@ def _to_placement_gpu(row: GpuRow) -> PlacementGpu:
         row.slices.count("@") if row.slices else 0,
         publishes=publishes,
         warm=warm,
+        occupied=occupied,
+        promised=promised,
     )

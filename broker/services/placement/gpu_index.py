@@ -49,10 +49,18 @@ class RequestIndex:
         return gpu
 
     @contextmanager
-    def changed(self, *, without: Collection[str], along: Iterable[PlacementGpu]) -> Iterator[None]:
-        """Remove some GPUs and add others until the block ends."""
-        gone = [gpu for gpu_id in without if (gpu := self.drop(gpu_id))]
-        come = [gpu for gpu in along if gpu.gpu not in self.gpus and gpu.gpu not in without]
+    def changed(
+        self,
+        *,
+        without: Collection[str],
+        along: Iterable[PlacementGpu],
+        instead: Iterable[PlacementGpu] = (),
+    ) -> Iterator[None]:
+        """Remove some GPUs, add others and replace some until the block ends."""
+        other_view = [gpu for gpu in instead if gpu.gpu not in without]
+        dropped = dict.fromkeys((*without, *(gpu.gpu for gpu in other_view)))
+        gone = [gpu for gpu_id in dropped if (gpu := self.drop(gpu_id))]
+        come = [*other_view, *(gpu for gpu in along if gpu.gpu not in self.gpus and gpu.gpu not in dropped)]
         for gpu in come:
             self.take(gpu)
         try:
@@ -101,6 +109,7 @@ class GpuIndex:
         self._in_service: defaultdict[PoolKey, Counter[str]] = defaultdict(Counter)  # GPUs by cluster
         self.links = NodeTopologies(self.by_node)
         self._indexes: dict[RequestKind, RequestIndex] = {}
+        self.promised_to: defaultdict[str, set[str]] = defaultdict(set)  # by waiting lease, the GPUs of its slots
 
     def put(self, gpus: Iterable[PlacementGpu]) -> None:
         """Add or update GPUs."""
@@ -114,6 +123,8 @@ class GpuIndex:
             self.by_pool[gpu.pool][gpu.gpu] = gpu
             self._in_service[gpu.pool][gpu.cluster] += gpu.sellable
             self._enter(gpu)
+            for slot in gpu.promised:
+                self.promised_to[slot.lease_id].add(gpu.gpu)
             nodes.add(gpu.node)
         self._link_anew(linked)
         self._update_nodes(nodes)
@@ -146,12 +157,23 @@ class GpuIndex:
         candidates = [gpu for node in nodes for gpu in self.by_node[node].values()]
         return [gpu for gpu in candidates if self._fits_kind(gpu, index) and self._alone(gpu, mine)]
 
+    def may_serve(self, gpu: PlacementGpu, index: RequestIndex) -> bool:
+        """Return whether every tenant may use a GPU in this state, which may be a planned one."""
+        if not self._fits_kind(gpu, index):
+            return False
+        alone = gpu.placement_count == 0 and not gpu.picked_by_node
+        return index.isolation in DEDICATED or gpu.shares_soft or alone
+
     def _forget(self, gpu_id: str) -> PlacementGpu | None:
         gpu = self.gpus.pop(gpu_id, None)
         if gpu is not None:
             del self.by_node[gpu.node][gpu_id]
             del self.by_pool[gpu.pool][gpu_id]
             self._in_service[gpu.pool][gpu.cluster] -= gpu.sellable
+            for slot in gpu.promised:
+                self.promised_to[slot.lease_id].discard(gpu_id)
+                if not self.promised_to[slot.lease_id]:
+                    del self.promised_to[slot.lease_id]
             for index in self._indexes.values():
                 index.drop(gpu_id)
         return gpu

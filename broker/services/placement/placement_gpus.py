@@ -1,9 +1,9 @@
 """A GPU as placement knows it: identity, location and occupied slices."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
@@ -25,7 +25,16 @@ from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_name
 # A pool is the GPUs that may serve the same requests: one GpuModel in one region.
 PoolKey = tuple[str, str]
 STILL_PARTITIONED = " (reused an existing slice)"
+ALL_UNITS = (1 << 64) - 1
 OccupiedSlots = tuple[tuple[str, Placement, bool], ...]  # profile, placement, whether it is the asker's own
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedSlice:
+    """A slice that a waiting lease gets once the spot leases on it have ended."""
+
+    lease_id: str
+    placed: PlacedSlice
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,8 @@ class PlacementGpu:
     held: OccupiedSlots = ()
     publishes: PublishedProfiles | None = None  # the published profiles, if fewer than its model supports
     warm: WarmSlices | None = None  # slices left partitioned on it; None: its driver leaves none
+    promised: tuple[PromisedSlice, ...] = ()  # taken in `state`, for all but the leases that get them
+    occupied: tuple[PlacedSlice, ...] = ()  # slices on it, where any is promised
 
     @property
     def pool(self) -> PoolKey:
@@ -82,6 +93,26 @@ class PlacementGpu:
     @property
     def location(self) -> str:
         return f"{self.cluster} / {self.node_name} / GPU {self.index}"
+
+    def open_to(self, lease_id: str) -> "PlacementGpu":
+        """Return the GPU as a lease sees it that slices of it are promised to."""
+        others = tuple(each for each in self.promised if each.lease_id != lease_id)
+        return replace(self, state=state_with_promises(self.occupied, others))
+
+    def promises_to(self, lease_id: str) -> list[PlacedSlice]:
+        """Return the slices of it that are promised to a lease."""
+        return [each.placed for each in self.promised if each.lease_id == lease_id]
+
+    def without_slices(self, gone: Collection[PlacedSlice]) -> "PlacementGpu":
+        """Return the GPU once some slices are released; ValueError if it does not hold them."""
+        count = max(self.placement_count - len(gone), 0)
+        if self.promised:
+            left = tuple(each for each in self.occupied if each not in gone)
+            return replace(self, state=state_with_promises(left, self.promised), occupied=left, placement_count=count)
+        state = self.state
+        for each in gone:
+            state = state.without(each.profile, each.placement)
+        return replace(self, state=state, placement_count=count)
 
     def sold_as(self, isolation: Isolation) -> bool:
         """Return whether it can be sold with this isolation at all, when empty."""
@@ -133,6 +164,30 @@ def parse_state(model: str, lies: str) -> GpuState:
     Raises ValueError where they cannot lie so.
     """
     return state_of(parse_slices(model, lies))
+
+
+def parse_promises(model: str, slots: str) -> tuple[PromisedSlice, ...]:
+    """Parse promised slots such as `lse_…/hardware:1g.10gb@0 …`."""
+    pairs = (slot.split("/", 1) for slot in slots.split())
+    return tuple(PromisedSlice(lease_id, _parse_slice(model, placed)) for lease_id, placed in pairs)
+
+
+def state_with_promises(occupied: Iterable[PlacedSlice], promised: Iterable[PromisedSlice]) -> GpuState:
+    """Return the state of a GPU whose promised slices are taken as well.
+
+    Of slices that overlap the largest counts, because the units of one lie within those of another. Nothing fits
+    beside slices of two isolations: the GPU changes from one to the other when its leases end.
+    """
+    taken = sorted({*occupied, *(each.placed for each in promised)}, key=lambda each: -each.placement.size)
+    if len({each.profile.isolation for each in taken}) > 1:
+        return GpuState(mask=ALL_UNITS)
+    state = EMPTY_GPU
+    for each in taken:
+        if state.fits(each.profile, each.placement):
+            state = state.with_held(each.profile, each.placement)
+        else:  # within a larger one, or the second with media engines
+            state = replace(state, mask=state.mask | each.placement.mask)
+    return state
 
 
 def parse_warm_slices(model: str, lies: str, ended: str) -> WarmSlices:

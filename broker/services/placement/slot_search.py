@@ -71,16 +71,20 @@ def has_other_tenants(node: str) -> bool:
     return bool(found)
 
 
-def find_slots(request: PlacementRequest, stock: GpuIndex) -> FoundSlots | None:
+def find_slots(
+    request: PlacementRequest, stock: GpuIndex, *, instead: Collection[PlacementGpu] = ()
+) -> FoundSlots | None:
     """Return slots for a whole request, or None when it does not fit now.
 
-    A request is placed in one cluster: its pods find each other by names of that cluster.
+    A request is placed in one cluster: its pods find each other by names of that cluster. `instead` are GPUs in
+    another state than their present one.
     """
     profile, mine = profile_of(request.offering), own_placement_counts(request.isolation)
     without = {gpu for node in request.not_on for gpu in stock.by_node.get(node, ())} | request.not_at
     for cluster in _clusters_to_try(request, stock):
         index = stock.index(request.pool, request.isolation, cluster)
-        with index.changed(without=without, along=stock.shared_only_with(index, mine)):
+        other_view = [gpu for gpu in instead if stock.may_serve(gpu, index)]
+        with index.changed(without=without, along=stock.shared_only_with(index, mine), instead=other_view):
             slots = _find_in_index(stock, index, profile, request)
         if slots is not None:
             return FoundSlots(slots, {each.gpu: stock.gpus[each.gpu] for each in slots})

@@ -10,9 +10,10 @@ from django.db.models import F
 
 from broker.domain.geometry.published_profiles import available_placements
 from broker.domain.lifecycle.states import LeaseState
+from broker.domain.placement.slots import Slot
 from broker.models import Allocation, Gpu, Lease, Offering, StaleLease
 from broker.services.inventory.gpu_catalogue import profile_of
-from broker.services.leases import abandoned_placements
+from broker.services.leases import abandoned_placements, spot_notices
 from broker.services.placement.gpu_index import GpuIndex
 from broker.services.placement.placement_gpus import PlacementGpu, describe_placement
 from broker.services.placement.shared_index import current_index
@@ -43,23 +44,30 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
     """
     reserved, locked_elsewhere = reserved or ReservedGpus(), frozenset[str]()
     for _ in range(TRIES):
-        request = _placement_request(lease)
+        request = placement_request(lease)
         requests = abandoned_placements.requests_to_try(lease, request, now=now)
         with current_index() as stock:
-            found = _find_first_slots(_excluding(requests, reserved.gpus | locked_elsewhere), stock)
+            own = _gpus_open_to(lease, stock)  # it waits for promised slots; where they are free, it takes those
+            found = _promised_slots(own, lease) or _find_first_slots(
+                _excluding(requests, reserved.gpus | locked_elsewhere), stock, own
+            )
             waits = found is None and bool(locked_elsewhere)
             if waits:
-                found = _find_first_slots(_excluding(requests, reserved.gpus), stock)
-            if found is None:
+                found = _find_first_slots(_excluding(requests, reserved.gpus), stock, own)
+            if found is None and not own:
                 kept_from = _find_first_slots(requests, stock) if reserved.gpus else None
                 why = reserved.reason_for(kept_from.gpus) if kept_from else ""
                 lease.pending_reason = why or explain_waiting(request, stock, elsewhere=requests != [request])
         if found is None:
+            if own:  # its reason says when they become free
+                return False
             write_pending_reason([lease.pk], lease.pending_reason)
             return False
         try:
             with transaction.atomic():
                 if _reserve_slots(lease, found, now, waits):
+                    if own:
+                        spot_notices.enqueue_check_of_waiting(lease, now=now)
                     return True
                 # It may have locked some of the GPUs: keeping those locks while waiting for others could deadlock.
                 transaction.set_rollback(True)
@@ -77,7 +85,8 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
     return False
 
 
-def _placement_request(lease: Lease) -> PlacementRequest:
+def placement_request(lease: Lease) -> PlacementRequest:
+    """Return what a lease requests, in the cluster of its volume if that has one."""
     home = volume_mounts.cluster_name_of(lease.volume_id)
     return PlacementRequest(lease.offering, lease.quantity, lease.same_node, lease.topology, home)
 
@@ -86,9 +95,29 @@ def _excluding(requests: Iterable[PlacementRequest], gpus: frozenset[str]) -> li
     return [replace(each, not_at=gpus) for each in requests]
 
 
-def _find_first_slots(requests: Iterable[PlacementRequest], stock: GpuIndex) -> FoundSlots | None:
-    """Return the slots for the first request that fits."""
-    return next((found for request in requests if (found := find_slots(request, stock))), None)
+def _find_first_slots(
+    requests: Iterable[PlacementRequest], stock: GpuIndex, own: Sequence[PlacementGpu] = ()
+) -> FoundSlots | None:
+    """Return the slots for the first request that fits; `own` are GPUs with slots promised to it."""
+    return next((found for request in requests if (found := find_slots(request, stock, instead=own))), None)
+
+
+def _gpus_open_to(lease: Lease, stock: GpuIndex) -> list[PlacementGpu]:
+    """Return the GPUs with slots promised to a lease, as it sees them."""
+    return [stock.gpus[gpu].open_to(lease.pk) for gpu in sorted(stock.promised_to.get(lease.pk, ()))]
+
+
+def _promised_slots(own: Sequence[PlacementGpu], lease: Lease) -> FoundSlots | None:
+    """Return the slots promised to a lease if all of them are free."""
+    slots = []
+    for gpu in own:
+        state = gpu.state
+        for placed in gpu.promises_to(lease.pk):
+            if not gpu.sellable or not state.fits(placed.profile, placed.placement):
+                return None
+            state = state.with_held(placed.profile, placed.placement)
+            slots.append(Slot(gpu.gpu, placed.placement))
+    return FoundSlots(tuple(slots), {gpu.gpu: gpu for gpu in own}) if slots else None
 
 
 def has_room_elsewhere(lease: Lease) -> bool:
@@ -98,12 +127,12 @@ def has_room_elsewhere(lease: Lease) -> bool:
         held.values_list("gpu__node__cluster__name", flat=True)
     )
     with current_index() as stock:
-        return find_slots(replace(_placement_request(lease), not_in=failed), stock) is not None
+        return find_slots(replace(placement_request(lease), not_in=failed), stock) is not None
 
 
 def predict_placement(lease: Lease) -> None:
     """Set on the unsaved lease what placing it now would do; write nothing."""
-    request = _placement_request(lease)
+    request = placement_request(lease)
     with current_index() as stock:
         if find_slots(request, stock):
             lease.state = LeaseState.PROVISIONING.value

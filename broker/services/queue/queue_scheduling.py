@@ -1,7 +1,7 @@
 """The queue of a pool: oldest first, small requests may overtake, no lease starves."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 
@@ -10,7 +10,7 @@ import structlog
 from broker.models import Lease
 from broker.services.placement.placement_gpus import PoolKey
 from broker.services.placement.slot_search import pool_of
-from broker.services.queue import batch_placement, lease_placement
+from broker.services.queue import batch_placement, lease_placement, spot_reclaims
 from broker.services.queue.batch_placement import DATA_ERRORS
 from broker.services.queue.gpu_reservations import ReservedGpus
 from broker.services.queue.starvation_guard import QueuedLease, StarvationGuard, TenantRequestShape, load_queue
@@ -29,8 +29,9 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     queue, first = load_queue(pool, upto=upto), StarvationGuard(pool, now=now)
     placed, together, contended, reserved = 0, set[str](), False, first.kept
+    promised = spot_reclaims.leases_with_promises(pool)
     for number, entry in enumerate(queue, 1):
-        reason = hopeless.get(entry.tenant_shape)
+        reason = None if entry.lease_id in promised else hopeless.get(entry.tenant_shape)
         if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
             burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
             settled, contended = _place_as_batch(pool, burst, now, targeted=bool(upto))
@@ -39,7 +40,7 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
             placed += 1
             continue
         try:
-            if reason is None and _place_single(entry, hopeless, now, reserved, targeted=bool(upto)):
+            if reason is None and _place_single(entry, hopeless, now, reserved, promised, targeted=bool(upto)):
                 placed += 1
                 continue
         except DATA_ERRORS:  # one unexpected row must not stop the queue
@@ -48,6 +49,8 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
         if reason is not None and reason != entry.pending_reason:
             with tenant_scope(entry.tenant_id):
                 lease_placement.write_pending_reason([entry.lease_id], reason)
+        if entry.lease_id in promised or _give_notice(entry, now):
+            continue
         if held_back := first.keep(entry):
             _make_younger_wait(queue[number:], held_back)
             break
@@ -90,6 +93,7 @@ def _place_single(
     hopeless: dict[TenantRequestShape, str],
     now: datetime,
     reserved: ReservedGpus,
+    promised: Collection[str],
     *,
     targeted: bool,
 ) -> bool:
@@ -102,9 +106,20 @@ def _place_single(
                 outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
             # else it was never tried: its own message is on the way, and goes on with it
             return True
+        if entry.lease_id in promised:  # it waits for slots of its own
+            return False
         if lease.generation == 1 and not lease.volume_id:  # others are more restricted than equal requests
             hopeless[entry.tenant_shape] = lease.pending_reason
         return False
+
+
+def _give_notice(entry: QueuedLease, now: datetime) -> bool:
+    """Give notice to spot leases for a lease that found no slot; return whether any got it."""
+    if not spot_reclaims.may_reclaim(entry.price_class):
+        return False
+    with tenant_scope(entry.tenant_id):
+        lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
+        return lease is not None and spot_reclaims.give_notice_for(lease, now=now)
 
 
 def is_first_in_queue(lease: Lease) -> bool:

@@ -43,6 +43,7 @@ class QueuedLease:
     volume_id: str | None  # may tie it to one cluster, so others do not wait behind it
     generation: int
     isolation: str
+    price_class: str
 
     @property
     def is_plain(self) -> bool:
@@ -139,7 +140,7 @@ def load_queue(pool: PoolKey, *, upto: str = "") -> list[QueuedLease]:
     columns = (
         *("id", "tenant_id", "offering_id", "quantity", "same_node", "topology"),
         *("since", "pending_reason", "volume_id"),
-        *("generation", "offering__isolation"),
+        *("generation", "offering__isolation", "offering__price_class"),
     )
     with system_scope():
         queued = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)

@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
-from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.secret_masks import secret_values, value_masker
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
 from broker.services.leases import abandoned_placements
-from broker.services.leases.lifecycle import termination
+from broker.services.leases.lifecycle import preemption, termination
 from broker.services.leases.provision_specs import load_provision_spec
 from broker.services.logs import log_collection, log_storage
 from broker.services.placement.available_capacity import pool_of
-from broker.services.queue import lease_placement, queue_scheduling
+from broker.services.queue import lease_placement, queue_scheduling, spot_reclaims
 from broker.services.reconciler import observation_outcomes
 from broker.services.reconciler.observation_kinds import EARLIER_ATTEMPT_TEXT
 from ports import clock, outbox
@@ -51,16 +51,18 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             lease.state != S.ACTIVE or lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS
         ):
             at = termination.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
-            termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
+            preemption.end_at_term(lease, now=now, at=at)
+            return
+        if lease.state == S.STOPPED:
+            preemption.start_preempted_lease(lease, now=now)
             return
         placed = (
             lease.state != S.QUEUED
             or not queue_scheduling.is_first_in_queue(lease)
             or lease_placement.place_lease(lease, now=now)
         )
-        if not placed and lease.state == S.QUEUED:
-            return  # in any other state another worker was faster, and left the rest to this message
-        if lease.state == S.PROVISIONING and lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS:
+        waits = not placed and lease.state == S.QUEUED  # in any other state another worker was faster
+        if not waits and lease.state == S.PROVISIONING and lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS:
             observation_outcomes.give_up_crashing(lease, now)
             return
         spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
@@ -68,7 +70,9 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             _clear_claim(lease, now)
             observation_outcomes.give_up_without_secrets(lease, spec.secret_fault, now)
             return
-    if spec is not None:
+    if waits:
+        spot_reclaims.give_notice_for(lease, now=now)
+    elif spec is not None:
         _act_and_apply(lease, spec, now, starts_by=began + LATEST_START)
     elif lease.state == S.QUEUED:
         queue_scheduling.run_queue(pool_of(lease.offering), now=now, upto=lease_id)
@@ -240,7 +244,11 @@ def due_messages(*, now: datetime) -> list[outbox.TaskMessage]:
     with system_scope():
         idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
         leases = list(idle.order_by("due_at", "id").values_list("id", "tenant_id")[:BATCH])
-        return [_lease_message(*lease) for lease in leases] + abandoned_placements.due_abandoned() + _queue_messages()
+        return [_lease_message(*lease) for lease in leases] + _other_due_messages()
+
+
+def _other_due_messages() -> list[outbox.TaskMessage]:
+    return abandoned_placements.due_abandoned() + spot_reclaims.due_reclaims() + _queue_messages()
 
 
 def messages_for_all_live() -> list[outbox.TaskMessage]:

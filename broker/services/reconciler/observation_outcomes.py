@@ -18,7 +18,7 @@ from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, ObservedState
 from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements, relocation_steps
-from broker.services.leases.lifecycle import extension, stop_and_start, termination
+from broker.services.leases.lifecycle import extension, preemption, termination
 from broker.services.queue import lease_placement
 from broker.services.reconciler import missing_leases
 from broker.services.reconciler.observation_kinds import (
@@ -198,26 +198,26 @@ def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> 
 
 
 def _expire_lease(lease: Lease, observation: Observation, now: datetime) -> None:
-    """End a lease whose time is up, or at its last observation if lost before.
+    """End a lease whose time or notice is up, or at its last observation if lost before.
 
     An unreachable cluster does not delay the end: the lease is charged to its last observation, and keeps
     its placements until the cluster proves that it is gone.
     """
     since = observation.last_seen or lease.seen_at or now
     if observation.seen == ObservedState.PENDING and not observation.running:
-        termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=since)
+        preemption.end_at_term(lease, now=now, at=since)
         return
     if observation.seen in (ObservedState.READY, ObservedState.PENDING) and lease.conditions:  # it ran all along
         _clear_conditions(lease, observation, now)
         lease.conditions = {}
     if observation.seen in (ObservedState.LOST, ObservedState.GONE, ObservedState.REFUSED) and since < (
-        lease.ends_at or now
+        lease.must_end_at or now
     ):
         _extend_last_seen(lease, observation, now)
         cause = observation.text or "its pod no longer exists"
         termination.release_lease(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
     else:
-        termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=lease.ends_at)
+        preemption.end_at_term(lease, now=now, at=lease.must_end_at)
 
 
 def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -228,7 +228,7 @@ def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> Non
     seen_at = max(observation.last_seen or now, lease.seen_at or lease.state_since)
     ill = {str(LeaseCondition.DEGRADED): observation.text}
     changes: dict[str, object] = {
-        "due_at": min(lease.ends_at or now + DEGRADED_CHECK_INTERVAL, now + DEGRADED_CHECK_INTERVAL),
+        "due_at": min(lease.must_end_at or now + DEGRADED_CHECK_INTERVAL, now + DEGRADED_CHECK_INTERVAL),
         "seen_at": seen_at,
     }
     if lease.conditions != ill:
@@ -310,7 +310,7 @@ def _end_as_lost(lease: Lease, observation: Observation, now: datetime) -> None:
 def _clear_conditions(lease: Lease, observation: Observation, now: datetime) -> None:
     seen_at = max(observation.last_seen or now, lease.seen_at or lease.state_since)
     changes: dict[str, object] = {
-        "due_at": min(lease.ends_at or now + ACTIVE_CHECK_INTERVAL, now + ACTIVE_CHECK_INTERVAL),
+        "due_at": min(lease.must_end_at or now + ACTIVE_CHECK_INTERVAL, now + ACTIVE_CHECK_INTERVAL),
         "seen_at": seen_at,
     }
     for field in ("conditions", "progress"):
@@ -324,7 +324,7 @@ def _clear_conditions(lease: Lease, observation: Observation, now: datetime) -> 
 def _finish_stop(lease: Lease, _observation: Observation, now: datetime) -> None:
     """Stop a lease whose pod is proven gone; others may still write to volumes."""
     if not relocation_steps.start_at_target(lease, now=now):
-        stop_and_start.finish_stop(lease, now=now)
+        preemption.finish_stop(lease, now=now)
 
 
 def _handle_node_loss_while_stopping(lease: Lease, observation: Observation, now: datetime) -> None:

@@ -3,9 +3,8 @@
 from django.conf import settings
 
 from broker.models import Lease
+from broker.services.leases.lease_recipients import find_recipients
 from ports import mail
-from tenants.domain.roles import Role
-from tenants.models import Member
 
 EMAIL_TEXT = """{name} {message}.
 
@@ -31,16 +30,5 @@ def send_relocation_email(lease: Lease, *, message: str, cost_s: int) -> None:
         stays=stays,
         link=f"{settings.PUBLIC_URL.rstrip('/')}/leases/{lease.pk}/",
     )
-    for address in _recipients(lease):
+    for address in find_recipients(lease):
         mail.send_after_commit(to=address, subject=f"{lease.name} will be moved to another GPU", text=text)
-
-
-def _recipients(lease: Lease) -> list[str]:
-    members = Member.objects.filter(tenant_id=lease.tenant_id, user__is_active=True)
-    requester = members.filter(user=lease.requested_by)
-    # Service accounts read no e-mail, and former members are not told.
-    leads = members.filter(project=None, role__in=[Role.OWNER, Role.ADMIN])
-    for found in (requester, leads):
-        if addresses := sorted(set(found.values_list("user__email", flat=True))):
-            return addresses
-    return []

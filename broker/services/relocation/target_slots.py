@@ -24,6 +24,8 @@ def relocation_obstacle(lease: Lease, move: Relocation, *, now: datetime) -> str
         return f"it is {lease.state}"
     if not lease.relocatable:
         return "its tenant no longer allows it"
+    if lease.reclaim_at:
+        return "its spot capacity is being reclaimed"
     if lease.conditions:
         return "its current state is unknown"
     if (lease.ends_at and lease.ends_at < now + MIN_REMAINING) or program_ends.observed_program_end(lease):

@@ -12,8 +12,12 @@ SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_mod
          (SELECT string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY released_at DESC, held_at DESC)
             FROM (SELECT * FROM broker_vacated v
                    WHERE v.gpu_id = g.id AND v.released_at >= greatest(n.state_since, g.health_since)
-                   ORDER BY v.released_at DESC, v.held_at DESC LIMIT 32) last) END
+                   ORDER BY v.released_at DESC, v.held_at DESC LIMIT 32) last) END,
+       promised.slots
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
   LEFT JOIN (SELECT gpu_id, string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY start) AS slices
                FROM broker_occupied GROUP BY gpu_id) held ON held.gpu_id = g.id
+  LEFT JOIN (SELECT gpu_id, string_agg(lease || '/' || isolation || ':' || profile || '@' || lower(placement), ' '
+                                       ORDER BY placement) AS slots
+               FROM broker_promisedslot GROUP BY gpu_id) promised ON promised.gpu_id = g.id
  ORDER BY c.name, n.name, g.index

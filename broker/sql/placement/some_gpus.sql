@@ -12,7 +12,9 @@ SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_mod
          (SELECT string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY released_at DESC, held_at DESC)
             FROM (SELECT * FROM broker_vacated v
                    WHERE v.gpu_id = g.id AND v.released_at >= greatest(n.state_since, g.health_since)
-                   ORDER BY v.released_at DESC, v.held_at DESC LIMIT 32) last) END
+                   ORDER BY v.released_at DESC, v.held_at DESC LIMIT 32) last) END,
+       (SELECT string_agg(lease || '/' || isolation || ':' || profile || '@' || lower(placement), ' ' ORDER BY placement)
+          FROM broker_promisedslot WHERE gpu_id = g.id)
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
  WHERE g.id = ANY(%(gpus)s)
  ORDER BY c.name, n.name, g.index

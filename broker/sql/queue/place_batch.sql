@@ -18,6 +18,8 @@ WITH wanted AS (
    WHERE l.id = w.id AND l.state = 'queued' AND l.seq = w.seq AND l.max_duration_s = w.lasts
      AND NOT EXISTS (SELECT FROM broker_occupied o WHERE o.gpu_id = w.gpu_id
                         AND o.start < w.start + w.size AND o.start + o.size > w.start)
+     AND NOT EXISTS (SELECT FROM broker_promisedslot p WHERE p.gpu_id = w.gpu_id
+                        AND p.placement && int4range(w.start, w.start + w.size))
   RETURNING l.*, w.at AS prev_at, w.gpu_id, w.start, w.size, w.place, w.cause, f.allow_shared_gpus
 ), held AS (
   INSERT INTO broker_allocation (id, tenant_id, lease_id, generation, gpu_id, placement, profile, isolation, may_share,

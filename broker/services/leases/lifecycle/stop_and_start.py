@@ -82,12 +82,17 @@ def _write_stop(lease: Lease, *, actor: Actor, now: datetime) -> None:
     _record_audit("lease.stop", lease, actor=actor, now=now)
 
 
-def pause_lease(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, now: datetime) -> None:
+def pause_lease(
+    lease: Lease, *, reason: EndReason, cause: str, actor: Actor, now: datetime, at: datetime | None = None
+) -> None:
     """Stop charging an active lease and have it removed from its GPU.
 
-    The caller decides what follows: it may be stopped or relocated.
+    The caller decides what follows: it may be stopped, relocated or queued again. `at` is when it stops, if that
+    is known.
     """
-    at = max(charged_until(lease, now=now).replace(microsecond=0), lease.state_since)  # as the ledger will have it
+    at = max(
+        charged_until(lease, now=now, at=at).replace(microsecond=0), lease.state_since
+    )  # as the ledger will have it
     since = (lease.active_at or at).replace(microsecond=0)
     lease.transition(
         LeaseState.STOPPING,
@@ -98,6 +103,7 @@ def pause_lease(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, no
         active_seconds=lease.active_seconds + int((at - since).total_seconds()),
         active_at=None,
         ends_at=None,
+        reclaim_at=None,
         seen_at=None,
         due_at=now + timedelta(seconds=10),
         progress={},
@@ -105,14 +111,14 @@ def pause_lease(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, no
     outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
-def finish_stop(lease: Lease, *, now: datetime) -> None:
+def finish_stop(lease: Lease, *, now: datetime, due_at: datetime | None = None) -> None:
     """Return capacity and quota once nothing of the lease runs, and wake the queue."""
     lease.transition(
         LeaseState.STOPPED,
         now=now,
-        cause="removal confirmed; its volume is kept",
+        cause="removal confirmed" + ("; its volume is kept" if lease.volume_id else ""),
         claimed_until=None,
-        due_at=lease.end_date,
+        due_at=due_at or lease.end_date,
         conditions={},
         progress={},
         unfinished_claims=0,
@@ -124,7 +130,7 @@ def finish_stop(lease: Lease, *, now: datetime) -> None:
 
 
 @transaction.atomic
-def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
+def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "started again") -> Lease:
     """Queue a stopped lease again for its remaining time, if every gate agrees.
 
     One that has been started again stays as it is. Raises ProblemError and changes nothing otherwise.
@@ -141,7 +147,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
         LeaseState.QUEUED,
         now=now,
         actor=actor,
-        cause="started again",
+        cause=cause,
         quota_uses=lease.quota_uses,
         secrets=secrets,
         requeued_at=now,

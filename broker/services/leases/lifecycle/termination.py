@@ -9,6 +9,7 @@ from broker.domain.lifecycle.lease_transitions import HOLDS_CAPACITY
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
 from broker.models import Allocation, Lease, StaleLease
 from broker.services import quotas
+from broker.services.leases import spot_notices
 from broker.services.leases.lifecycle import program_ends
 from broker.services.placement.available_capacity import pool_of
 from broker.services.secrets import secret_store
@@ -63,7 +64,7 @@ def release_lease(
         if reason is EndReason.EXPIRED and not is_over(lease, now):
             return  # extended since it was found to be over
         try:
-            _write_release(lease, reason=reason, now=now, actor=actor, cause=cause, at=at)
+            release_once(lease, reason=reason, now=now, actor=actor, cause=cause, at=at)
         except StaleLease:
             lease.refresh_from_db()
         else:
@@ -72,8 +73,11 @@ def release_lease(
 
 
 def end_of_term(lease: Lease) -> datetime | None:
-    """Return when a lease must end; before it is active only a fixed date applies."""
-    return lease.ends_at if lease.active_at else lease.end_date
+    """Return when a lease must end; before it is active only a fixed date applies.
+
+    A spot lease under notice ends with the notice.
+    """
+    return lease.must_end_at if lease.active_at else lease.end_date
 
 
 def is_over(lease: Lease, now: datetime) -> bool:
@@ -82,9 +86,16 @@ def is_over(lease: Lease, now: datetime) -> bool:
     return end is not None and end <= now and LeaseState(lease.state) in EXPIRING_STATES
 
 
-def _write_release(
-    lease: Lease, *, reason: EndReason, now: datetime, actor: Actor, cause: str, at: datetime | None
+def release_once(
+    lease: Lease,
+    *,
+    reason: EndReason,
+    now: datetime,
+    actor: Actor = SYSTEM,
+    cause: str = "",
+    at: datetime | None = None,
 ) -> None:
+    """End a lease as it was read; raise StaleLease if it changed since."""
     held = LeaseState(lease.state) in HOLDS_CAPACITY
     moment = charged_until(lease, now=now, at=at)
     lease.transition(
@@ -95,6 +106,7 @@ def _write_release(
         cause=cause or CAUSE_TEXTS.get(reason, str(reason)),
         end_reason=reason.value,
         ended_at=max(moment.replace(microsecond=0), lease.state_since),
+        reclaim_at=None,
         due_at=now + timedelta(seconds=10),
         pending_reason="",
         progress={},
@@ -104,6 +116,7 @@ def _write_release(
         outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     else:
         finish_release(lease, now=now)
+        spot_notices.enqueue_check_of_waiting(lease, now=now)
 
 
 def charged_until(lease: Lease, *, now: datetime, at: datetime | None = None) -> datetime:
@@ -116,8 +129,8 @@ def charged_until(lease: Lease, *, now: datetime, at: datetime | None = None) ->
     last_observed_at = max(filter(None, (lease.seen_at, own_end)), default=None)
     # A cluster's clock may be ahead of ours: future time is not charged.
     at = min(at or own_end or now, now)
-    if lease.ends_at:  # a late check: nothing after its end is charged
-        at = min(at, lease.ends_at)
+    if lease.must_end_at:  # a late check: nothing after its end is charged
+        at = min(at, lease.must_end_at)
     if last_observed_at and LeaseCondition.UNREACHABLE in lease.conditions:  # nor after its last observation
         return min(at, last_observed_at)
     if lease.state == LeaseState.ACTIVE and (unreachable_since := _unreachable_since(lease)):

@@ -1,0 +1,2 @@
+DROP TRIGGER changed ON broker_promisedslot;
+DROP FUNCTION note_slot_promised();
