@@ -154,7 +154,7 @@ class Lease(TenantOwned):
 
     @property
     def must_end_at(self) -> datetime | None:
-        """Return when an active lease must end: by its term, or by the notice it was given."""
+        """Return when an active lease must end, by its term or its notice."""
         return min(filter(None, (self.ends_at, self.reclaim_at)), default=None)
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.lifecycle.states import EndReason, LeaseState, PriceClass
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.secret_variables import MAX_VARIABLES
 from broker.domain.workloads.templates import TEMPLATES
@@ -109,6 +109,16 @@ class LeaseCreate(StrictSerializer):
         help_text="Whether we may stop the lease and restart it on another GPU after notice. The volume is kept and"
         " downtime is free. Not allowed for quantity > 1 or shared GPUs.",
     )
+    requeue_when_preempted = serializers.BooleanField(
+        default=False,
+        help_text="Whether a spot lease is queued again, for the rest of its duration, after it was preempted.",
+    )
+    checkpoint_command = PlainTextField(
+        max_length=2000,
+        allow_blank=True,
+        default="",
+        help_text="Shell command that is run in a spot lease when it gets notice, such as `kill -USR1 1`.",
+    )
     tags = TagsField(default=dict)
     quote = serializers.CharField(
         max_length=1000,
@@ -151,6 +161,14 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     ssh_keys = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_null=True)
     relocatable = serializers.BooleanField()
+    spot_notice_s = serializers.IntegerField(
+        allow_null=True, help_text="Seconds between the notice to a spot lease and its end; null for other leases."
+    )
+    spot_min_runtime_s = serializers.IntegerField(
+        allow_null=True, help_text="Seconds for which a spot lease is active before it may get notice."
+    )
+    requeue_when_preempted = serializers.BooleanField()
+    checkpoint_command = serializers.CharField()
     tags = serializers.DictField(child=serializers.CharField())
     quote = serializers.CharField(allow_null=True)
 
@@ -182,6 +200,9 @@ class LeaseStatusOut(serializers.Serializer[Lease]):
     queue_position = serializers.IntegerField(allow_null=True)
     progress = ProgressOut(allow_null=True)
     relocation = AnnouncedRelocationOut(allow_null=True)
+    reclaim_at = serializers.DateTimeField(
+        allow_null=True, help_text="End of the notice of a spot lease: it is preempted then."
+    )
     end_reason = serializers.ChoiceField(choices=END_REASONS)
     exit_code = serializers.IntegerField(allow_null=True, help_text="Of its command, once that has ended by itself.")
     generation = serializers.IntegerField()
@@ -214,6 +235,7 @@ class LeaseOut(serializers.Serializer[Lease]):
         places = self.context.get("places", {})
         place = places.get(lease.pk)
         move = self.context.get("moves", {}).get(lease.pk) if lease.relocatable else None
+        is_spot = lease.offering.price_class == PriceClass.SPOT
         return {
             "id": lease.pk,
             "name": lease.name,
@@ -236,6 +258,10 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "ssh_keys": lease.ssh_keys,
                 "volume": lease.volume_id,
                 "relocatable": lease.relocatable,
+                "spot_notice_s": lease.spot_notice_s if is_spot else None,
+                "spot_min_runtime_s": lease.spot_min_runtime_s if is_spot else None,
+                "requeue_when_preempted": lease.requeue_when_preempted,
+                "checkpoint_command": lease.checkpoint_command,
                 "tags": lease.tags,
                 "quote": lease.quote_id or None,
             },
@@ -248,6 +274,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "queue_position": place.place if place else None,
                 "progress": lease.progress or None,
                 "relocation": {"state": move.state, "not_before": move.not_before} if move else None,
+                "reclaim_at": lease.reclaim_at,
                 "end_reason": lease.end_reason,
                 "exit_code": lease.exit_code,
                 "generation": lease.generation,

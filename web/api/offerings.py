@@ -13,7 +13,8 @@ from rest_framework.response import Response
 
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models import GpuModel, Offering, OfferingState
-from broker.services.queue import open_capacity
+from broker.services.queue import open_capacity, reclaim_risks
+from broker.services.queue.reclaim_risks import SpotConditions
 from tenants.models import Project, QuotaKind
 from tenants.services import quotas
 from web.api.base_views import OLDEST_FIRST, RowViewSet, TenantViewSet, needs
@@ -33,6 +34,29 @@ class AvailabilityOut(serializers.Serializer[Any]):
     as_of = serializers.DateTimeField()
 
 
+class SpotConditionsOut(serializers.Serializer[Any]):
+    """What a spot lease is promised, and what happened to spot leases of its GPU model and region lately."""
+
+    notice_s = serializers.IntegerField(help_text="Seconds between the notice and the end of a lease.")
+    min_runtime_s = serializers.IntegerField(help_text="No lease gets notice before it was active for this long.")
+    leases = serializers.IntegerField(help_text="Spot leases that ran in the last 30 days.")
+    preempted = serializers.IntegerField(help_text="How many of them were preempted in the last 30 days.")
+    risk = serializers.CharField(help_text="The same in a sentence.")
+
+
+def spot_conditions_out(found: SpotConditions | None) -> dict[str, Any] | None:
+    """Return the conditions of a spot offering; None for any other."""
+    if found is None:
+        return None
+    return {
+        "notice_s": found.terms.notice_s,
+        "min_runtime_s": found.terms.min_runtime_s,
+        "leases": found.risk.leases,
+        "preempted": found.risk.preempted,
+        "risk": str(found.risk),
+    }
+
+
 OFFERING_FIELDS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb",
                    "cpu_milli", "host_memory_mib", "scratch_mib")  # fmt: skip
 RESOURCE_TEXTS = {
@@ -45,17 +69,23 @@ RESOURCE_TEXTS = {
 class OfferingOut(serializers.ModelSerializer[Offering]):
     gpu_model = serializers.CharField(source="gpu_model_id")
     units = serializers.SerializerMethodField()
+    spot = serializers.SerializerMethodField()
     availability = serializers.SerializerMethodField()
 
     class Meta:
         model = Offering
-        fields = (*OFFERING_FIELDS, "units", "state", "availability")
+        fields = (*OFFERING_FIELDS, "units", "state", "spot", "availability")
         extra_kwargs = RESOURCE_TEXTS
 
     def get_units(self, offering: Offering) -> str:
         """Return what one counts against a quota of units, as a decimal."""
         whole, milli = divmod(offering.milli_units, 1000)
         return f"{whole}.{milli:03d}"
+
+    @extend_schema(responses=SpotConditionsOut(allow_null=True))
+    def get_spot(self, offering: Offering) -> dict[str, Any] | None:
+        """Return the conditions of a spot offering; null for any other."""
+        return spot_conditions_out(self.context["spot"].get(offering.pk))
 
     @extend_schema(responses=AvailabilityOut)
     def get_availability(self, offering: Offering) -> dict[str, Any]:
@@ -124,7 +154,8 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
         return found.filter(pk__in=[pk for pk, count in free.items() if count])
 
     def prepare(self, rows: list[Any]) -> list[Any]:
-        self.beside = {"free": self._availability(rows)}
+        spot = reclaim_risks.load_spot_conditions(rows, now=self.now)
+        self.beside = {"free": self._availability(rows), "spot": spot}
         return rows
 
     @extend_schema(responses=AvailabilityOut, filters=False)

@@ -16,6 +16,7 @@ from broker.services.leases.lease_requests import LeaseRequest
 from web.api.amounts import AmountField, MoneyOut, hourly_price_out, money_out
 from web.api.base_views import TenantViewSet, needs, validated_body
 from web.api.lease_serializers import LeaseCreate
+from web.api.offerings import SpotConditionsOut, spot_conditions_out
 from web.api.serializer_fields import NameField
 from web.http.filters import QueryFilter
 
@@ -86,8 +87,14 @@ class QuoteOut(serializers.Serializer[Any]):
     host_memory_mib = serializers.IntegerField(help_text="Of each slice.")
     scratch_mib = serializers.IntegerField(help_text="Of each slice.")
     max_duration_s = serializers.IntegerField()
+    spot = SpotConditionsOut(allow_null=True)
     feasible = serializers.BooleanField()
     starts = serializers.ChoiceField(choices=list(quote_answers.STARTS))
+    starts_after_notice_s = serializers.IntegerField(
+        allow_null=True,
+        help_text="Seconds after which it starts at the latest because spot leases get notice for it; null where none"
+        " would.",
+    )
     refusal = RefusalOut(allow_null=True)
     price_per_hour = MoneyOut(allow_null=True)
     at_most = MoneyOut(allow_null=True, help_text="Amount required, rounded up.")
@@ -161,8 +168,10 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "host_memory_mib": quote.offering.host_memory_mib,
         "scratch_mib": quote.offering.scratch_mib,
         "max_duration_s": quote.duration_s,
+        "spot": spot_conditions_out(quote.spot),
         "feasible": quote.feasible,
         "starts": quote.starts,
+        "starts_after_notice_s": quote.starts_after_notice_s,
         "refusal": refusal and {"code": refusal.code, "detail": refusal.detail, "fix": refusal.fix.text},
         "price_per_hour": hourly_price_out(quote.nano_per_hour, quote.currency) if priced else None,
         "at_most": money_out(quote.at_most_minor, quote.currency) if priced else None,

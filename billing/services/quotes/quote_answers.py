@@ -18,7 +18,8 @@ from broker.services.leases import lease_requests
 from broker.services.leases.lease_requests import LeaseRequest, build_lease
 from broker.services.placement import available_capacity
 from broker.services.placement.placement_gpus import PlacementGpu
-from broker.services.queue import open_capacity
+from broker.services.queue import open_capacity, reclaim_risks, spot_reclaims
+from broker.services.queue.reclaim_risks import SpotConditions
 from broker.services.quotas import block_new_quotas
 from broker.services.volumes import volume_mounts
 from tenants.models import Project
@@ -56,6 +57,8 @@ class QuoteAnswer:
     nano_per_hour: int  # of all units together
     at_most_minor: int
     starts: str  # now, when_free or never, by capacity
+    starts_after_notice_s: int | None  # as spot leases would get notice for it; None where none would
+    spot: SpotConditions | None  # of a spot offering
     refusal: ProblemError | None  # what a gate would raise
     places: tuple[QuotedSlot, ...]
     room: tuple[RemainingQuota, ...]
@@ -79,6 +82,7 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
     found_slots = open_capacity.preview_open_placement(
         offering, now=now, quantity=lease.quantity, same_node=lease.same_node, topology=lease.topology, cluster=home
     )
+    waits_s = None if found_slots else spot_reclaims.preview_notice_s(lease, now=now)
     cost = _hold_amount(lease, price, currency)
     return QuoteAnswer(
         offering=offering,
@@ -89,6 +93,8 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
         nano_per_hour=price.nano_per_hour * lease.quantity if price else 0,
         at_most_minor=cost,
         starts=NOW if found_slots else _start_if_busy(lease, home),
+        starts_after_notice_s=waits_s,
+        spot=reclaim_risks.load_spot_conditions([offering], now=now).get(offering.pk),
         refusal=refusal,
         places=tuple(QuotedSlot(slot, found_slots.gpus[slot.gpu]) for slot in found_slots.slots) if found_slots else (),
         room=tuple(rooms),

@@ -42,7 +42,13 @@ class SpotTerms:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimRisk:
-    """How many spot leases of a pool ran lately, and how many of them were preempted."""
+    """Recent spot leases of a pool, and how many were preempted."""
 
     leases: int
     preempted: int
+
+    def __str__(self) -> str:
+        if not self.leases:
+            return f"No spot lease ran here in the last {RISK_WINDOW.days} days."
+        leases = "spot lease was" if self.preempted == 1 else "spot leases were"
+        return f"{self.preempted} of {self.leases} {leases} preempted in the last {RISK_WINDOW.days} days."

@@ -115,7 +115,10 @@ class _PlaceSearch:
         return self._choice(self._spare_unnecessary(taken))
 
     def improve(self, choice: ReclaimChoice) -> ReclaimChoice:
-        """Return the best choice of at most as many leases, if they can all be tried."""
+        """Return the best choice of at most as many leases.
+
+        Where there are too many combinations to try, that is the given one.
+        """
         counts = range(len(choice.leases) + 1)
         if sum(comb(len(self._leases), count) for count in counts) > MAX_COMBINATIONS:
             return choice
@@ -180,7 +183,7 @@ class _PlaceSearch:
         return sum(self._fits_on(gpu, without) for gpu in self._gpus)
 
     def _fits_on(self, gpu_id: str, without: Sequence[ReclaimableLease]) -> int:
-        """Return how many of the slices fit on a GPU without the slices of some leases."""
+        """Return how many requested slices fit on a GPU without some leases."""
         gone = frozenset(lease.lease_id for lease in without if lease in self._on_gpu.get(gpu_id, ()))
         if (gpu_id, gone) not in self._known:
             self._known[gpu_id, gone] = self._count_on(self._gpus[gpu_id], gone)

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import F
 
 from broker.domain.geometry.host_resources import FIELDS, LEAST, HostResources
+from broker.domain.lifecycle.states import PriceClass
 from broker.models import Offering, OfferingState
 from broker.services.inventory import offering_resources
 from broker.services.inventory.offering_resources import COLUMNS, describe_amount
@@ -16,6 +17,7 @@ from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 
 MAX_LABEL_LENGTH = 120
 MAX_AMOUNT = 2**31 - 1
+MAX_NOTICE_S, MAX_RUNTIME_S = 86400, 30 * 86400  # as the settings allow
 # An offering that was published never becomes a draft again: leases and invoices refer to it.
 NEXT_STATES = {
     OfferingState.DRAFT: {OfferingState.PUBLISHED, OfferingState.RETIRED},
@@ -86,6 +88,31 @@ def set_offering_resources(
     return offering
 
 
+@transaction.atomic
+def set_spot_terms(
+    offering: Offering, *, notice_s: int | None, min_runtime_s: int | None, actor: Actor, now: datetime
+) -> Offering:
+    """Set the terms of new leases of a spot offering; None: those of the installation.
+
+    Raises InvalidValue for an offering of another price class and for too long a time.
+    """
+    if offering.price_class != PriceClass.SPOT:
+        raise InvalidValue(
+            "notice_s",
+            f"{offering.label} is not a spot offering; its leases are never reclaimed.",
+            fix="Choose a spot offering.",
+        )
+    for name, value, most in (("notice_s", notice_s, MAX_NOTICE_S), ("min_runtime_s", min_runtime_s, MAX_RUNTIME_S)):
+        if value is not None and not 0 <= value <= most:
+            raise InvalidValue(name, f"The time must be from 0 to {most} s.", fix="Enter another number of seconds.")
+    before = {"notice_s": offering.spot_notice_s, "min_runtime_s": offering.spot_min_runtime_s}
+    after = {"notice_s": notice_s, "min_runtime_s": min_runtime_s}
+    if after != before:
+        _update_offering(offering, spot_notice_s=notice_s, spot_min_runtime_s=min_runtime_s)
+        audit.record("offering.set_spot_terms", offering, actor=actor, now=now, before=before, after=after)
+    return offering
+
+
 def _check_amount(name: str, amount: int, least: int, most: int) -> None:
     """Raise InvalidValue unless every node can give the amount; zero as `most`: unknown."""
     if amount < least:
@@ -102,7 +129,7 @@ def _check_amount(name: str, amount: int, least: int, most: int) -> None:
         raise InvalidValue(COLUMNS[name], "The number is too large.", fix="Enter a smaller one.")
 
 
-def _update_offering(offering: Offering, **changes: str | int) -> None:
+def _update_offering(offering: Offering, **changes: str | int | None) -> None:
     moved = Offering.objects.filter(pk=offering.pk, version=offering.version).update(
         version=F("version") + 1, **changes
     )

@@ -8,7 +8,7 @@ from broker.models import Offering
 
 
 def spot_terms_of(offering: Offering) -> SpotTerms | None:
-    """Return what a new lease of an offering is promised; None where it is never reclaimed."""
+    """Return the spot terms of a new lease; None if it is never reclaimed."""
     if offering.price_class != PriceClass.SPOT:
         return None
     notice_s, min_runtime_s = offering.spot_notice_s, offering.spot_min_runtime_s

@@ -165,7 +165,7 @@ def build_lease(
 
 
 def _checked_spot_terms(wanted: LeaseRequest, offering: Offering) -> SpotTerms:
-    """Return what the lease is promised as a spot lease; raise InvalidValue for wishes of another class."""
+    """Return the lease's spot terms; raise InvalidValue for wishes of other classes."""
     if terms := spot_offerings.spot_terms_of(offering):
         return terms
     for field_name in ("requeue_when_preempted", "checkpoint_command"):

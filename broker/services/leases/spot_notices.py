@@ -47,6 +47,13 @@ def give_notice(lease_id: str, reclaim: SpotReclaim, *, now: datetime) -> None:
         outbox.enqueue("broker.run_checkpoint", notice.pk, tenant_id=lease.tenant_id, now=now)
 
 
+def open_notice(lease: Lease) -> ReclaimNotice | None:
+    """Return the notice that a lease has now; no query for a lease without one."""
+    if lease.reclaim_at is None:
+        return None
+    return ReclaimNotice.objects.filter(lease=lease, state=N.GIVEN.value).first()
+
+
 def withdraw_notice(notice: ReclaimNotice, *, why: str, now: datetime) -> None:
     """Withdraw the notice of a lease that still runs, or record that it ended before."""
     lease = _lock_lease(notice.lease_id)

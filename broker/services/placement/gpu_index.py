@@ -158,7 +158,7 @@ class GpuIndex:
         return [gpu for gpu in candidates if self._fits_kind(gpu, index) and self._alone(gpu, mine)]
 
     def may_serve(self, gpu: PlacementGpu, index: RequestIndex) -> bool:
-        """Return whether every tenant may use a GPU in this state, which may be a planned one."""
+        """Return whether every tenant may use a GPU in a planned state."""
         if not self._fits_kind(gpu, index):
             return False
         alone = gpu.placement_count == 0 and not gpu.picked_by_node

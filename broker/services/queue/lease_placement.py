@@ -98,7 +98,10 @@ def _excluding(requests: Iterable[PlacementRequest], gpus: frozenset[str]) -> li
 def _find_first_slots(
     requests: Iterable[PlacementRequest], stock: GpuIndex, own: Sequence[PlacementGpu] = ()
 ) -> FoundSlots | None:
-    """Return the slots for the first request that fits; `own` are GPUs with slots promised to it."""
+    """Return the slots for the first request that fits.
+
+    `own` are the GPUs with slots promised to the lease.
+    """
     return next((found for request in requests if (found := find_slots(request, stock, instead=own))), None)
 
 

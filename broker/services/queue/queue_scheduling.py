@@ -33,7 +33,7 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     for number, entry in enumerate(queue, 1):
         reason = None if entry.lease_id in promised else hopeless.get(entry.tenant_shape)
         if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
-            burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
+            burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH], promised)
             settled, contended = _place_as_batch(pool, burst, now, targeted=bool(upto))
             together |= settled
         if entry.lease_id in together:
@@ -57,13 +57,15 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     return placed
 
 
-def _batch_head(queue: Sequence[QueuedLease]) -> list[QueuedLease]:
+def _batch_head(queue: Sequence[QueuedLease], promised: Collection[str] = ()) -> list[QueuedLease]:
     """Return the head of the queue that can be placed as a batch.
 
-    These are slices of one tenant that need no closer check.
+    These are slices of one tenant that need no closer check, and that are not promised their slots.
     """
-    head = queue[0]
-    return list(takewhile(lambda each: each.tenant_id == head.tenant_id and each.is_plain, queue))
+    tenant_id = queue[0].tenant_id
+    return list(
+        takewhile(lambda each: each.tenant_id == tenant_id and each.is_plain and each.lease_id not in promised, queue)
+    )
 
 
 def _place_as_batch(
@@ -114,7 +116,7 @@ def _place_single(
 
 
 def _give_notice(entry: QueuedLease, now: datetime) -> bool:
-    """Give notice to spot leases for a lease that found no slot; return whether any got it."""
+    """Give notice to spot leases for a waiting lease; return whether any got it."""
     if not spot_reclaims.may_reclaim(entry.price_class):
         return False
     with tenant_scope(entry.tenant_id):

@@ -1,4 +1,4 @@
-"""Slices of a pool that a waiting lease could get: of spot leases, and those that are being freed."""
+"""Slices that spot leases hold or that are being freed, in a pool."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

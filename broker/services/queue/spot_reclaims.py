@@ -1,4 +1,4 @@
-"""Spot reclaims: notice to spot leases, so that a queued lease of a higher class can start.
+"""Spot reclaims: notice to spot leases for a queued lease of higher class.
 
 The slices it will get are promised to it at once, so no other request counts on them. A reclaim ends when the
 lease is placed, when it no longer waits, or when the slices cannot be had any more; leases still under notice
@@ -41,6 +41,11 @@ class _ReclaimPlan:
     found: FoundSlots
     slices: ReclaimableSlices
 
+    @property
+    def notice(self) -> timedelta:
+        """Return the longest notice that its leases were promised."""
+        return max(self.slices.notices[lease_id] for lease_id in self.leases)
+
 
 def may_reclaim(price_class: str) -> bool:
     """Return whether leases of a price class reclaim spot leases."""
@@ -53,9 +58,10 @@ def leases_with_promises(pool: PoolKey) -> frozenset[str]:
 
 
 def give_notice_for(lease: Lease, *, now: datetime) -> bool:
-    """Give notice to spot leases if a queued lease can then start; return whether any got it.
+    """Give notice to spot leases if a queued lease can then start.
 
-    Nothing happens where the lease waits for promised slots already, or would not fit all the same.
+    Returns whether any got it. Nothing happens where the lease waits for promised slots already, or would not
+    fit all the same.
     """
     if not may_reclaim(lease.offering.price_class):
         return False
@@ -64,6 +70,22 @@ def give_notice_for(lease: Lease, *, now: datetime) -> bool:
             return _is_planner(lease) and _give_notice(lease, now=now)
     except (StaleLease, IntegrityError):
         return False  # something changed since it was read: the next run of the queue plans again
+
+
+def preview_notice_s(lease: Lease, *, now: datetime) -> int | None:
+    """Return how long notice would be for a lease that finds no slot now.
+
+    None where no spot lease would get notice. The lease need not be saved; nothing is written.
+    """
+    if not may_reclaim(lease.offering.price_class):
+        return None
+    slices = load_reclaimable_slices(pool_of(lease.offering), now=now)
+    try:
+        with tenant_scope(lease.tenant_id):
+            plan = _plan(lease, slices, now=now) if slices.leases else None
+    except StaleLease:
+        return None
+    return int(plan.notice.total_seconds()) if plan else None
 
 
 def _is_planner(lease: Lease) -> bool:
@@ -93,7 +115,7 @@ def _give_notice(lease: Lease, *, now: datetime) -> bool:
 
 
 def _plan(lease: Lease, slices: ReclaimableSlices, *, now: datetime) -> _ReclaimPlan | None:
-    """Return the cheapest plan for a lease; None where it fits without, or not at all."""
+    """Return the cheapest plan; None where none is needed, or none helps."""
     wanted = lease_placement.placement_request(lease)
     for request in abandoned_placements.requests_to_try(lease, wanted, now=now):
         with current_index() as stock:
@@ -110,7 +132,7 @@ def _plan(lease: Lease, slices: ReclaimableSlices, *, now: datetime) -> _Reclaim
 
 
 def _choose_leases(request: PlacementRequest, slices: ReclaimableSlices, stock: GpuIndex) -> tuple[str, ...] | None:
-    """Return the leases to reclaim; none where it fits without, None where it does not fit."""
+    """Return the leases to reclaim; None where the request would not fit."""
     profile, on_node = profile_of(request.offering), request.same_node or bool(request.topology)
     dedicated = request.isolation in DEDICATED
     gpus = [
@@ -179,7 +201,7 @@ def _write_reclaim(lease: Lease, plan: _ReclaimPlan, *, now: datetime) -> SpotRe
         region=region,
         waiting_lease=lease.pk,
         noticed_at=now,
-        reclaim_at=at + max(plan.slices.notices[lease_id] for lease_id in plan.leases),
+        reclaim_at=at + plan.notice,
         state_at=now,
     )
     PromisedSlot.objects.bulk_create(

@@ -198,7 +198,7 @@ def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> 
 
 
 def _expire_lease(lease: Lease, observation: Observation, now: datetime) -> None:
-    """End a lease whose time or notice is up, or at its last observation if lost before.
+    """End a lease whose time is up, or at its last observation if lost before.
 
     An unreachable cluster does not delay the end: the lease is charged to its last observation, and keeps
     its placements until the cluster proves that it is gone.

@@ -21,7 +21,7 @@ from billing.services.tax import tax_rates
 from broker.domain.geometry.host_resources import HostResources
 from broker.models import Offering, OfferingState
 from broker.services.inventory import offering_admin
-from broker.services.inventory.offering_admin import MAX_AMOUNT
+from broker.services.inventory.offering_admin import MAX_AMOUNT, MAX_NOTICE_S, MAX_RUNTIME_S
 from broker.services.queue import open_capacity
 from web.api.amounts import MoneyOut, exact_amount_out, hourly_price_out, money_out
 from web.api.base_views import validated_body
@@ -50,7 +50,16 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
 
     class Meta:
         model = Offering
-        fields = (*OFFERING_FIELDS, "state", "free_now", "live_leases", "price_now", "price_next")
+        fields = (
+            *OFFERING_FIELDS,
+            "spot_notice_s",
+            "spot_min_runtime_s",
+            "state",
+            "free_now",
+            "live_leases",
+            "price_now",
+            "price_next",
+        )
         extra_kwargs = RESOURCE_TEXTS
 
     @extend_schema(responses=serializers.IntegerField(allow_null=True))
@@ -138,6 +147,13 @@ class OfferingResourcesIn(StrictSerializer):
     scratch_mib = serializers.IntegerField(min_value=1, max_value=MAX_AMOUNT)
 
 
+class SpotTermsIn(StrictSerializer):
+    """Terms of new leases of a spot offering, in seconds; null: those of the installation."""
+
+    notice_s = serializers.IntegerField(min_value=0, max_value=MAX_NOTICE_S, allow_null=True)
+    min_runtime_s = serializers.IntegerField(min_value=0, max_value=MAX_RUNTIME_S, allow_null=True)
+
+
 class TaxCategoryIn(StrictSerializer):
     category = serializers.ChoiceField(choices=TaxCategory.choices)
 
@@ -204,6 +220,17 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         """Set what a slice brings of its node."""
         wanted = HostResources(body["cpu_milli"], body["host_memory_mib"], body["scratch_mib"])
         return offering_admin.set_offering_resources(offering, wanted, **self.by)
+
+    @OperatorAct(
+        SpotTermsIn,
+        description="Set notice and minimum runtime of a spot offering. They apply to leases that are requested from"
+        " now on. Repeating the request changes nothing.",
+    )
+    def spot_terms(self, offering: Offering, body: dict[str, Any]) -> Offering:
+        """Set what a spot lease is promised."""
+        return offering_admin.set_spot_terms(
+            offering, notice_s=body["notice_s"], min_runtime_s=body["min_runtime_s"], **self.by
+        )
 
     @extend_schema(
         operation_id="ops_offerings_preview",

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
-from broker.domain.lifecycle.states import Isolation
+from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.secret_variables import looks_like_credential
 from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Offering
@@ -68,6 +68,8 @@ class LaunchForm:
     same_node: bool
     topology: str
     relocatable: bool
+    requeue_when_preempted: bool
+    checkpoint_command: str
     workload: str  # the name of a template
     image: str
     command: str
@@ -86,6 +88,7 @@ class LaunchForm:
     def lease_request(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
         """Return the lease request of the form; records errors of unreadable fields."""
         quantity = self._count()
+        is_spot = offering.price_class == PriceClass.SPOT
         lasts = parse_duration(self.duration)
         if lasts is None:
             self.errors["lasts"] = _("This is not a valid duration. Enter, for example, 90 min, 8 h or 1 d 12 h.")
@@ -106,6 +109,8 @@ class LaunchForm:
             ssh_keys=[line.strip() for line in self.ssh_keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW_VOLUME else self.volume,
             relocatable=self.relocatable and not why_not_relocatable(Isolation(offering.isolation), quantity),
+            requeue_when_preempted=is_spot and self.requeue_when_preempted,
+            checkpoint_command=self.checkpoint_command.strip() if is_spot else "",
             quote=self.quote,
         )
 
@@ -175,6 +180,8 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         same_node="same_node" in fields,
         topology=fields.get("topology", "")[:10],
         relocatable="relocatable" in fields,
+        requeue_when_preempted="requeue_when_preempted" in fields,
+        checkpoint_command=text("checkpoint_command", 2000),
         workload=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
         image=text("image", 300),
         command=text("command", 2000),

@@ -372,4 +372,8 @@ def api_body(
         body["topology"] = wanted.topology
     if wanted.relocatable:
         body["relocatable"] = True
+    if wanted.requeue_when_preempted:
+        body["requeue_when_preempted"] = True
+    if wanted.checkpoint_command:
+        body["checkpoint_command"] = wanted.checkpoint_command
     return body

@@ -20,8 +20,9 @@ from broker.models import Lease
 from broker.services.inventory.gpu_catalogue import profile_of
 from broker.services.leases import lease_requests
 from broker.services.leases.lease_requests import LeaseRequest
-from broker.services.queue import open_capacity
+from broker.services.queue import open_capacity, reclaim_risks, spot_reclaims
 from broker.services.queue.queue_positions import recent_start_times
+from broker.services.queue.reclaim_risks import SpotConditions
 from broker.services.volumes import volume_mounts
 from tenants.models import QuotaKind
 from tenants.services.errors import InvalidValue, ProblemError, QuotaExceeded
@@ -80,6 +81,9 @@ class LiveQuote:
     problem: ProblemError | None = None
     alternatives: tuple[QuoteAlternative, ...] = field(default=())
     offer: QuoteOffer | None = None  # the signed quote, which the form sends along
+    spot: SpotConditions | None = None  # of a spot offering
+    free_start_s: int = 0  # a lease preempted within this time is free
+    waits_at_most_s: int | None = None  # for the notice that spot leases would get for it
 
     @property
     def start_times_text(self) -> str:
@@ -146,6 +150,9 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
         problem=refused or exceeded_quota(each, wanted, bars) or no_funds,
         alternatives=quote_alternatives(lease, cost, request.now) if lease and cost else (),
         offer=offer_price(lease, each.price, now=request.now) if lease else None,
+        spot=reclaim_risks.load_spot_conditions([offering], now=request.now).get(offering.pk),
+        free_start_s=each.price.free_start_s if each.price else 0,
+        waits_at_most_s=spot_reclaims.preview_notice_s(lease, now=request.now) if lease and not placement else None,
     )
 
 

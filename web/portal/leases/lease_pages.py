@@ -15,8 +15,8 @@ from billing.domain.pricing import usage_cost
 from billing.services.reports import line_explanations
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import TEMPLATES
-from broker.models import Lease, Relocation, Transition
-from broker.services.leases import relocation_consent
+from broker.models import Lease, ReclaimNotice, Relocation, Transition
+from broker.services.leases import relocation_consent, spot_notices
 from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
 from tenants.services.errors import ObjectNotFound
 from web.http.query_strings import LinkOption
@@ -82,6 +82,7 @@ class LeasePage:
     may_write: bool
     connections: list[LeaseConnection]
     relocation: Relocation | None
+    reclaim_notice: ReclaimNotice | None
     explanation_url: str  # of the invoice line that charges it; empty without one
 
     @property
@@ -141,6 +142,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
         relocation=relocation_consent.announced_relocation(row.lease),
+        reclaim_notice=spot_notices.open_notice(row.lease),
         explanation_url=cost_explanation_url(request, row.lease),
     )
 

@@ -13,7 +13,7 @@ from billing.services.catalogue.price_list import OfferingPrice
 from billing.services.rating import spend
 from billing.services.rating.spend import LeaseCost
 from broker.domain.geometry.host_resources import HostResources
-from broker.domain.lifecycle.states import LeaseState
+from broker.domain.lifecycle.states import LeaseState, PriceClass
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Allocation, Lease
 from broker.models.leases import LeaseQuerySet
@@ -124,15 +124,18 @@ class LeaseRow:
     @property
     def remaining_time(self) -> timedelta | None:
         """Return how long until it ends by itself."""
-        return self.lease.ends_at - self.now if self.lease.ends_at else None
+        return self.lease.must_end_at - self.now if self.lease.must_end_at else None
 
     @property
     def ends_soon(self) -> bool:
-        return self.active and self.lease.ends_at is not None and self.lease.ends_at - self.now <= ENDS_SOON
+        ends_at = self.lease.must_end_at
+        return self.active and ends_at is not None and ends_at - self.now <= ENDS_SOON
 
     @property
     def end_kind(self) -> str:
-        """Return whether the end date or the maximum duration ends it."""
+        """Return whether a notice, the end date or the maximum duration ends it."""
+        if self.lease.reclaim_at and self.lease.reclaim_at == self.lease.must_end_at:
+            return "notice"
         return "end date" if self.lease.ends_at == self.lease.end_date else "max duration"
 
     @property
@@ -157,6 +160,10 @@ class LeaseRow:
     @property
     def requested_by_name(self) -> str:
         return self.lease.requested_by_label.partition("@")[0]
+
+    @property
+    def is_spot(self) -> bool:
+        return self.lease.offering.price_class == PriceClass.SPOT
 
     @property
     def price_class(self) -> str:

@@ -129,9 +129,9 @@ def present_and_next(row: LeaseRow, now: datetime) -> list[TimelineDot]:
             ]
         case S.ACTIVE:
             running = TimelineDot(_("Now"), elapsed=now - (lease.active_at or lease.state_since), phase="now")
-            if lease.ends_at is None:
+            if (ends_at := lease.must_end_at) is None:
                 return [running]
-            return [running, TimelineDot(_("Stops"), at=lease.ends_at, remaining=lease.ends_at - now, phase="next")]
+            return [running, TimelineDot(_("Stops"), at=ends_at, remaining=ends_at - now, phase="next")]
         case S.STOPPING:
             return [
                 TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), phase="now"),

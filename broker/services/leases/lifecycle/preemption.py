@@ -1,4 +1,4 @@
-"""Preemption of spot leases at the end of their notice, and their return to the queue."""
+"""Preemption of spot leases when their notice ends, and their requeue."""
 
 from datetime import datetime
 
@@ -16,9 +16,9 @@ PREEMPTED_TEXT = "preempted at the end of its notice, for on-demand use"
 
 
 def end_at_term(lease: Lease, *, now: datetime, at: datetime | None) -> None:
-    """End a lease whose time or notice is up; `at` is when, as far as it is known to have run.
+    """End a lease whose time or notice is up.
 
-    Raises StaleLease if a notice was withdrawn in the meantime.
+    `at` is when, as far as it is known to have run. Raises StaleLease if a notice was withdrawn in the meantime.
     """
     if lease.state != LeaseState.ACTIVE or not lease.reclaim_at or lease.reclaim_at != lease.must_end_at:
         termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
@@ -41,7 +41,7 @@ def _may_queue_again(lease: Lease, *, now: datetime, at: datetime | None) -> boo
 
 
 def finish_stop(lease: Lease, *, now: datetime) -> None:
-    """Finish the stop of a lease; one that was preempted is due to be queued again."""
+    """Finish the stop of a lease; a preempted one is queued again."""
     again = _was_preempted(lease)
     stop_and_start.finish_stop(lease, now=now, due_at=now if again else None)
     if again:

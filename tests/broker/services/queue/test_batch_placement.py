@@ -42,7 +42,7 @@ def ids(*leases: Lease) -> list[str]:
 def place_alone(sim: Simulation, lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
     """Place a lease without batches."""
     with monkeypatch.context() as one_by_one:
-        one_by_one.setattr(queue_scheduling, "_batch_head", lambda queue: [])
+        one_by_one.setattr(queue_scheduling, "_batch_head", lambda *_: [])
         queue_scheduling.run_queue(POOL, now=sim.now)
 
 

@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
-from broker.models import Lease, PromisedSlot, ReclaimNotice, SpotReclaim
-from tenants.services.rls import system_scope
+from broker.models import Lease, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
+from tenants.models import Quota, QuotaKind
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import system_scope, tenant_scope
 from tests.simulation import (
     Simulation,
     TenantContext,
     create_gpus,
     create_tenant,
     held_allocations,
+    lose_gpu,
     offering,
     reload_lease,
     transitions_of,
@@ -75,3 +78,231 @@ def test_an_on_demand_request_for_five_of_eight_starts_after_the_notice_of_a_spo
     assert SpotReclaim.objects.get().state == "done"
     assert not PromisedSlot.objects.exists()
     assert [step.reason for step in transitions_of(victim) if step.after == "releasing"] == ["preempted"]
+
+
+def test_free_gpus_are_used_before_any_spot_lease_gets_notice(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    gang = sim.create_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=4)
+    assert gang.state == "active"
+    assert not notices()
+
+
+def test_a_request_that_never_fits_gives_no_notice(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    kestrel = create_tenant("Kestrel")
+    sim.create_lease(kestrel, offering("whole-gpu"), quantity=2)
+    sim.request_lease(kestrel, offering("whole-gpu"), quantity=7)
+    sim.run_with_sweeps(30)
+    assert not notices()
+
+
+def test_spot_never_reclaims_spot(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), spot(), quantity=5)
+    sim.run_with_sweeps(30)
+    assert reload_lease(gang).state == "queued"
+    assert not notices()
+
+
+def test_no_lease_gets_notice_before_its_minimum_runtime(sim: Simulation, swift: TenantContext) -> None:
+    for _ in range(8):
+        sim.create_lease(swift, spot(), max_duration_s=8 * 3600)
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run_with_sweeps(500)
+    assert not notices()
+    sim.run_with_sweeps(200)
+    (notice,) = notices()
+    with system_scope():
+        lease = Lease.objects.get(pk=notice.lease_id)
+    assert lease.active_at is not None
+    assert notice.noticed_at - lease.active_at >= timedelta(seconds=600)
+
+
+def test_the_lease_with_least_work_lost_gets_notice(sim: Simulation, swift: TenantContext) -> None:
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    assert [notice.lease_id for notice in notices()] == [leases[-1].pk]
+
+
+def test_a_second_request_does_not_count_on_the_same_slices(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    kestrel, merlin = create_tenant("Kestrel"), create_tenant("Merlin")
+    first = sim.request_lease(kestrel, offering("whole-gpu"), quantity=5)
+    second = sim.request_lease(merlin, offering("whole-gpu"))
+    small = sim.request_lease(merlin, offering("1g.10gb"))
+    sim.run()
+    assert len(notices()) == 3
+    assert len({notice.lease_id for notice in notices()}) == 3
+    assert [reload_lease(lease).state for lease in (first, second, small)] == ["queued"] * 3
+    sim.run_with_sweeps(330)
+    assert [reload_lease(lease).state for lease in (first, second, small)] == ["active"] * 3
+    assert [reload_lease(lease).state for lease in four_of_eight].count("active") == 1
+
+
+def test_nobody_behind_takes_slices_that_became_free_early(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=6)
+    sim.run()
+    first = next(lease for lease in four_of_eight if lease.pk == notices()[0].lease_id)
+    sim.release_lease(reload_lease(first))
+    behind = sim.request_lease(create_tenant("Merlin"), spot("1g.10gb"))
+    sim.run_with_sweeps(60)
+    assert [reload_lease(lease).state for lease in (gang, behind)] == ["queued", "queued"]
+    sim.run_with_sweeps(270)
+    assert [reload_lease(lease).state for lease in (gang, behind)] == ["active", "queued"]
+
+
+def test_a_lease_that_ends_during_its_notice_frees_its_slice_at_once(
+    sim: Simulation, four_of_eight: list[Lease]
+) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run_with_sweeps(60)
+    (notice,) = notices()
+    victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
+    sim.release_lease(reload_lease(victim))
+    sim.run_with_sweeps(15)
+    assert reload_lease(gang).state == "active"
+    assert reload_lease(victim).end_reason == "by_tenant"
+    assert [notice.state for notice in notices()] == ["ended_early"]
+
+
+@pytest.mark.parametrize("how", ["the request is withdrawn", "it is placed elsewhere"])
+def test_a_notice_is_withdrawn_when_it_is_no_longer_needed(sim: Simulation, swift: TenantContext, how: str) -> None:
+    kestrel = create_tenant("Kestrel")
+    other = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=8 * 3600)
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(7)]
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
+    sim.run_with_sweeps(60)
+    (notice,) = notices()
+    sim.release_lease(reload_lease(waiting if how == "the request is withdrawn" else other))
+    sim.run_with_sweeps(300)
+    assert reload_lease(waiting).state == ("released" if how == "the request is withdrawn" else "active")
+    assert [reload_lease(lease).state for lease in leases] == ["active"] * 7
+    victim = next(lease for lease in leases if lease.pk == notice.lease_id)
+    assert reload_lease(victim).reclaim_at is None
+    assert transitions_of(victim)[-1].cause.startswith("notice withdrawn, it keeps running: the request was")
+    assert [notice.state for notice in notices()] == ["withdrawn"]
+    assert not PromisedSlot.objects.exists()
+
+
+def test_a_gpu_lost_during_the_notice_withdraws_it_and_another_is_given(
+    sim: Simulation, four_of_eight: list[Lease]
+) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run()
+    promised = PromisedSlot.objects.select_related("gpu")
+    (notice,) = notices()
+    victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
+    free = promised.exclude(gpu_id=held_allocations(victim)[0].gpu_id).first()
+    assert free is not None
+    lose_gpu(free.gpu, sim)
+    sim.run_with_sweeps(10)
+    assert [notice.state for notice in notices()] == ["withdrawn", "given", "given"]
+    sim.run_with_sweeps(330)
+    assert reload_lease(gang).state == "active"
+    assert [reload_lease(lease).state for lease in four_of_eight].count("active") == 2
+
+
+def test_a_lease_whose_gpu_is_lost_during_its_notice_ends_as_device_lost(
+    sim: Simulation, four_of_eight: list[Lease]
+) -> None:
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run_with_sweeps(30)
+    (notice,) = notices()
+    victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
+    lose_gpu(held_allocations(victim)[0].gpu, sim)
+    sim.run_with_sweeps(330)
+    assert reload_lease(victim).end_reason == "device_lost"
+
+
+def test_slices_are_reclaimed_on_the_gpu_that_costs_fewest_leases(sim: Simulation) -> None:
+    create_gpus(2)
+    swift, kestrel = create_tenant("Swift"), create_tenant("Kestrel")
+    small = [sim.create_lease(swift, spot("1g.10gb"), max_duration_s=8 * 3600) for _ in range(7)]
+    large = sim.create_lease(swift, spot("7g.80gb"), max_duration_s=8 * 3600)
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(kestrel, offering("3g.40gb"))
+    sim.run()
+    assert [notice.lease_id for notice in notices()] == [large.pk]
+    beside = sim.request_lease(kestrel, offering("4g.40gb"))
+    sim.run()
+    assert len(notices()) == 1
+    sim.run_with_sweeps(330)
+    assert [reload_lease(lease).state for lease in (waiting, beside)] == ["active", "active"]
+    assert [reload_lease(lease).state for lease in small] == ["active"] * 7
+
+
+def test_a_preempted_lease_that_asked_for_it_is_queued_again_and_runs_on(sim: Simulation, swift: TenantContext) -> None:
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600, requeue_when_preempted=True) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    victim = next(lease for lease in leases if lease.pk == notice.lease_id)
+    sim.run_with_sweeps(330)
+    again = reload_lease(victim)
+    assert (reload_lease(waiting).state, again.state) == ("active", "queued")
+    active_at = next(step.at for step in transitions_of(victim) if step.after == "active")
+    assert again.active_seconds == (notice.reclaim_at - active_at).total_seconds()
+    assert [step.reason for step in transitions_of(victim) if step.after == "stopping"] == ["preempted"]
+    sim.release_lease(reload_lease(waiting))
+    sim.run_with_sweeps(30)
+    again = reload_lease(victim)
+    assert again.state == "active"
+    assert again.ends_at is not None
+    assert again.active_at is not None
+    assert (again.ends_at - again.active_at).total_seconds() == 8 * 3600 - again.active_seconds
+
+
+def test_a_preempted_lease_whose_quota_is_used_ends_as_preempted(sim: Simulation, swift: TenantContext) -> None:
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600, requeue_when_preempted=True) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    with tenant_scope(swift.tenant.pk):
+        Quota.objects.filter(kind=QuotaKind.UNITS).update(soft_limit=1000)
+    sim.run_with_sweeps(330)
+    victim = reload_lease(next(lease for lease in leases if lease.pk == notice.lease_id))
+    assert (victim.state, victim.end_reason) == ("released", "preempted")
+    assert transitions_of(victim)[-2].cause.startswith("preempted, and not queued again: ")
+
+
+def test_a_notice_runs_the_checkpoint_command(sim: Simulation, swift: TenantContext) -> None:
+    for _ in range(8):
+        sim.create_lease(swift, spot(), max_duration_s=8 * 3600, checkpoint_command="kill -USR1 1")
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    pods = SimulatedPod.objects.exclude(last_command="")
+    assert [pod.last_command for pod in pods] == ["kill -USR1 1"]
+    assert (notice.checkpoint_at, notice.checkpoint_text) == (sim.now, "the checkpoint command was started")
+
+
+def test_a_late_worker_charges_nothing_after_the_end_of_the_notice(sim: Simulation, four_of_eight: list[Lease]) -> None:
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run()
+    (notice,) = notices()
+    sim.clock.at = notice.reclaim_at + timedelta(seconds=47)
+    victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
+    with tenant_scope(victim.tenant_id):
+        reload_lease(victim).add_metering_tick(at=sim.now)
+    sim.run()
+    assert reload_lease(victim).ended_at == notice.reclaim_at
+
+
+def test_wishes_of_spot_leases_are_refused_for_other_classes(sim: Simulation, swift: TenantContext) -> None:
+    for wish in ({"requeue_when_preempted": True}, {"checkpoint_command": "true"}):
+        with pytest.raises(InvalidValue, match="not a spot offering"):
+            sim.request_lease(swift, offering("whole-gpu"), **wish)
+
+
+def test_the_terms_of_its_offering_are_promised_to_a_lease(sim: Simulation, swift: TenantContext) -> None:
+    own = spot()
+    Offering.objects.filter(pk=own.pk).update(spot_notice_s=60, spot_min_runtime_s=0)
+    lease = sim.create_lease(swift, own, quantity=8)
+    Offering.objects.filter(pk=own.pk).update(spot_notice_s=0, spot_min_runtime_s=0)
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    assert notice.reclaim_at - notice.noticed_at >= timedelta(seconds=60)
+    assert reload_lease(lease).spot_min_runtime_s == 0

@@ -42,7 +42,9 @@ from web.portal.operators.page_context import (
     operator_page,
     render_refused,
 )
+from web.portal.operators.pricing import spot_terms_form
 from web.portal.operators.pricing.resource_form import ResourceForm, is_resource_form, parse_resources, parse_version
+from web.portal.operators.pricing.spot_terms_form import SpotTermsForm, is_spot_terms_form, parse_spot_terms
 from web.ui.formatting import format_resources
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
@@ -199,6 +201,7 @@ class OfferingPage:
     new_price: str
     label: str
     resources: ResourceForm | None  # None: storage
+    spot_terms: SpotTermsForm | None  # None: not a spot offering
     preview_panel: PricePreviewPanel | None
     calls: list[dict[str, str]]
 
@@ -215,6 +218,10 @@ class OfferingPage:
     @property
     def has_wrong_resources(self) -> bool:
         return self.wrong_field in COLUMNS.values()
+
+    @property
+    def has_wrong_spot_terms(self) -> bool:
+        return self.spot_terms is not None and self.wrong_field in spot_terms_form.FIELDS
 
     @property
     def wrong_tiers(self) -> bool:
@@ -247,6 +254,7 @@ def build_offering_page(
         new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
         resources=None if found.is_storage else ResourceForm.of(found, request.POST),
+        spot_terms=SpotTermsForm.of(found, request.POST),
         preview_panel=preview_panel,
         calls=[
             operator_api_call(
@@ -299,6 +307,9 @@ def _change_offering(request: OperatorRequest, found: Offering) -> str:
         return _("Leases requested from now on have {amounts} for each slice.").format(
             amounts=format_resources(found.host_resources)
         )
+    if is_spot_terms_form(request.POST):
+        offering_admin.set_spot_terms(found, **parse_spot_terms(request.POST), actor=request.actor, now=request.now)
+        return _("Spot leases requested from now on have these terms.")
     nano, since = (
         price_list.parse_nano_per_hour(request.POST.get("price", "")),
         parse_price_start(request.POST.get("from", ""), request.now),
