@@ -821,6 +821,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/offerings/<str:pk>": fleet(thing="offering", audited=True),
     "api/v1/ops/offerings/<str:pk>/price": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
     "api/v1/ops/offerings/<str:pk>/resources": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
+    "api/v1/ops/offerings/<str:pk>/spot-terms": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
     "api/v1/ops/offerings/<str:pk>/preview": fleet(thing="offering", audited=True),
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),

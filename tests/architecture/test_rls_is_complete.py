@@ -63,6 +63,7 @@ OF_NO_TENANT = {
             "broker_repartitionlogentry",
         ),
         *("broker_relocationplan", "broker_relocationlogentry", "broker_installation", "broker_orphan"),
+        *("broker_spotreclaim", "broker_promisedslot"),
     },
     "what a cluster says of our objects in it, by the names we gave them; tenants are shown none of it": {
         *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),

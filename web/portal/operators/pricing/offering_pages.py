@@ -216,12 +216,10 @@ class OfferingPage:
         return settings.CURRENCY
 
     @property
-    def has_wrong_resources(self) -> bool:
-        return self.wrong_field in COLUMNS.values()
-
-    @property
-    def has_wrong_spot_terms(self) -> bool:
-        return self.spot_terms is not None and self.wrong_field in spot_terms_form.FIELDS
+    def has_wrong_terms(self) -> bool:
+        """Return whether the error stands beside a field of resources or spot terms."""
+        spot_fields = spot_terms_form.FIELDS if self.spot_terms else ()
+        return self.wrong_field in (*COLUMNS.values(), *spot_fields)
 
     @property
     def wrong_tiers(self) -> bool:

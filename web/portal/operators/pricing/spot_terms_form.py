@@ -22,9 +22,6 @@ class SpotTermsForm:
     notice_s: str
     min_runtime_s: str
 
-    default_notice_s = settings.SPOT_NOTICE_S
-    default_min_runtime_s = settings.SPOT_MIN_RUNTIME_S
-
     @classmethod
     def of(cls, offering: Offering, typed: Mapping[str, str]) -> "SpotTermsForm | None":
         """Return the form with what was typed, else with the current terms; None if not spot."""
@@ -34,6 +31,16 @@ class SpotTermsForm:
         return cls(
             *(typed.get(name, "" if value is None else str(value)) for name, value in zip(FIELDS, current, strict=True))
         )
+
+    @property
+    def usual_notice_s(self) -> int:
+        """Return the notice of the installation."""
+        return settings.SPOT_NOTICE_S
+
+    @property
+    def usual_runtime_s(self) -> int:
+        """Return the minimum runtime of the installation."""
+        return settings.SPOT_MIN_RUNTIME_S
 
 
 def is_spot_terms_form(typed: Mapping[str, str]) -> bool:
