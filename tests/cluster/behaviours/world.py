@@ -63,6 +63,7 @@ OWN_WORDS = {
     r"the registry (says it does not exist|knows no such image)|Back-off pulling image": "<no such image>",
     r"(?<=the cluster does not respond: ).*": "<silence>",
     r"ConfigMap (<project space>/)?": "",
+    r"(placed on (?:[^,]*, ){4}).*": r"\1…",  # a cause is cut to 200 characters, and names differ in length
     r"\d\d\d\d-\d\d-\d\d|\d\d:\d\d(:\d\d)?": "<moment>",
 }
 
