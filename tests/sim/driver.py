@@ -45,6 +45,7 @@ class Sim:
     profiles: tuple[str, ...] = PROFILES
     lasts = (60, 900)  # seconds that are asked for
     moves = False  # whether tenants let their leases be moved
+    spot = False  # whether half of the leases are spot leases
 
     def __init__(self, seed: int, clock: SettableClock) -> None:
         self.chance, self.clock = Rng(seed), clock
@@ -61,6 +62,7 @@ class Sim:
             each.set_quota(QuotaKind.GPU_SECONDS, 10**12)
         self.projects = {each: (each.project, each.create_project("team")) for each in self.homes}
         self.offerings = {name: offering(name) for name in set(self.profiles)}
+        self.spot_offerings = {name: offering(name, price_class="spot") for name in set(self.profiles)}
         acts: list[tuple[int, Callable[[], None]]] = [
             (10, self.ask),
             (40, self.take_a_hint),
@@ -139,6 +141,9 @@ class Sim:
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
             relocatable=self.moves and self.chance.below(0.8),
         )
+        if self.spot and self.chance.below(0.5):
+            again = self.chance.below(0.5)
+            wanted = replace(wanted, offering_id=self.spot_offerings[profile].pk, requeue_when_preempted=again)
         if wanted.quantity > 1:  # several together stay where they are
             wanted = replace(wanted, relocatable=False)
         with tenant_scope(owner.tenant.pk):

@@ -1,6 +1,6 @@
 """Preemption of spot leases when their notice ends, and their requeue."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
 from broker.domain.lifecycle.states import EndReason, LeaseState
@@ -12,6 +12,7 @@ from ports import outbox
 from tenants.services.actors import SYSTEM
 from tenants.services.errors import ProblemError
 
+RECHECK_AFTER = timedelta(seconds=10)  # if the message that queues it again is lost
 PREEMPTED_TEXT = "preempted at the end of its notice, for on-demand use"
 
 
@@ -43,7 +44,7 @@ def _may_queue_again(lease: Lease, *, now: datetime, at: datetime | None) -> boo
 def finish_stop(lease: Lease, *, now: datetime) -> None:
     """Finish the stop of a lease; a preempted one is queued again."""
     again = _was_preempted(lease)
-    stop_and_start.finish_stop(lease, now=now, due_at=now if again else None)
+    stop_and_start.finish_stop(lease, now=now, due_at=now + RECHECK_AFTER if again else None)
     if again:
         outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
