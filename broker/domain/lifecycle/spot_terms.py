@@ -50,5 +50,6 @@ class ReclaimRisk:
     def __str__(self) -> str:
         if not self.leases:
             return f"No spot lease ran here in the last {RISK_WINDOW.days} days."
-        leases = "spot lease was" if self.preempted == 1 else "spot leases were"
-        return f"{self.preempted} of {self.leases} {leases} preempted in the last {RISK_WINDOW.days} days."
+        leases = "spot lease" if self.leases == 1 else "spot leases"
+        were = "was" if self.preempted == 1 else "were"
+        return f"{self.preempted} of {self.leases} {leases} {were} preempted in the last {RISK_WINDOW.days} days."

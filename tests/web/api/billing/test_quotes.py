@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.models import Cluster, Gpu, Lease, Offering, Volume
+from broker.models import Cluster, Gpu, Lease, Offering, SpotReclaim, Volume
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
 from tenants.domain.roles import Role
@@ -275,3 +275,28 @@ def test_a_quote_without_a_price_has_no_token_and_no_expiry(kestrel: TenantConte
 def test_a_quote_names_the_resources_of_each_slice(kestrel: TenantContext) -> None:
     body = ask(kestrel, offering("1g.10gb"), quantity=2).json()
     assert (body["cpu_milli"], body["host_memory_mib"], body["scratch_mib"]) == (1500, 12_288, 25_600)
+
+
+def test_a_spot_quote_states_terms_and_risk(kestrel: TenantContext) -> None:
+    with simulate():
+        quote = ask(kestrel, offering("whole-gpu", price_class="spot")).json()
+        assert ask(kestrel, offering("whole-gpu")).json()["spot"] is None
+    assert quote["spot"] == {
+        "notice_s": 300,
+        "min_runtime_s": 600,
+        "leases": 0,
+        "preempted": 0,
+        "risk": "No spot lease ran here in the last 30 days.",
+    }
+
+
+def test_a_quote_states_after_which_notice_it_starts(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        for _ in range(2):
+            sim.create_lease(kestrel, offering("whole-gpu", price_class="spot"), max_duration_s=8 * 3600)
+        assert ask(kestrel, offering("whole-gpu")).json()["starts_after_notice_s"] is None
+        sim.clock.at += timedelta(seconds=601)
+        quote = ask(kestrel, offering("whole-gpu")).json()
+        assert (quote["starts"], quote["starts_after_notice_s"]) == ("when_free", 300)
+        assert ask(kestrel, offering("whole-gpu", price_class="spot")).json()["starts_after_notice_s"] is None
+        assert not SpotReclaim.objects.exists()

@@ -281,3 +281,14 @@ def test_usage_without_a_price_is_listed(portal: PortalSession, operator: Client
     lease = add_running_lease(portal.owner.project, offering("whole-gpu"), portal.sim.now - timedelta(days=91))
     [gap] = items(operator, "ops/price-gaps")
     assert (gap["tenant"], gap["lease"], gap["unit_seconds"]) == (portal.owner.tenant.pk, lease.pk, 24 * 3600)
+
+
+def test_operators_set_the_terms_of_a_spot_offering(portal: PortalSession, operator: Client) -> None:
+    what = offering("1g.10gb", price_class="spot")
+    shown = put(operator, f"ops/offerings/{what.pk}/spot-terms", notice_s=60, min_runtime_s=None).json()
+    assert (shown["spot_notice_s"], shown["spot_min_runtime_s"]) == (60, None)
+    again = put(operator, f"ops/offerings/{what.pk}/spot-terms", notice_s=60, min_runtime_s=None)
+    assert again.status_code == 200
+    other = offering("1g.10gb")
+    refused = put(operator, f"ops/offerings/{other.pk}/spot-terms", notice_s=60, min_runtime_s=0)
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "notice_s")
