@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from broker.models import Cluster, Lease
-from broker.provisioners.base import ObservedState, ProvisionSpec, VolumeRef, spec_name
+from broker.provisioners.base import (
+    ClusterUnreachable,
+    CommandFailed,
+    ObservedState,
+    ProvisionSpec,
+    VolumeRef,
+    spec_name,
+)
+from broker.provisioners.kubernetes.client.pod_exec import run_in_pod
 from broker.provisioners.kubernetes.client.transport import Transport
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig
@@ -260,6 +268,15 @@ def run_with_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None
     end(installed, lease)
 
 
+def run_a_checkpoint(installed: Installation) -> set[rbac.AccessRight]:
+    """Run a command in a lease; return the rights, which are not those of a recorded request."""
+    lease = live(installed, "1g.10gb")
+    with pytest.raises((ClusterUnreachable, CommandFailed), match="no preferred addresses found"):
+        cluster_provisioners.provisioner_of(ordered(lease)).run_command(ordered(lease), "true", now=datetime.now(UTC))
+    end(installed, lease)
+    return {rbac.AccessRight(verb, "", "pods", "exec") for verb in ("create", "get")}
+
+
 @pytest.mark.deep
 def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
     installed: Installation, gpu_nodes: Nodes, restricted_kubeconfig: dict[str, Any], record: AccessRecord
@@ -277,9 +294,32 @@ def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
     run_behind_gateway(installed)
     run_with_volume(installed, restricted_kubeconfig)
     lose_node(installed, gpu_nodes)
+    record.used |= run_a_checkpoint(installed)
     check_failures(installed, restricted_kubeconfig)
     assert record.denied == []
     given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES, *rbac.POD_ACCESS_RULES)))
     given = {right for right in given if right.verb != "bind"}  # checked when a binding is applied
     unused = ", ".join(sorted(map(str, given - record.used)))
     assert not unused, f"allowed and never used: {unused}"
+
+
+def run_command(kubeconfig: dict[str, Any], namespace: str, pod: str) -> str:
+    """Run a command in a pod as the broker, and return why it does not run: nodes of the tests run nothing."""
+    connection = Transport(lambda: kubeconfig).connection()
+    with pytest.raises((ClusterUnreachable, CommandFailed)) as refused:
+        run_in_pod(connection, namespace=namespace, pod=pod, container="main", command=["true"])
+    return str(refused.value)
+
+
+def test_the_broker_runs_commands_in_pods_of_its_projects_only(
+    installed: Installation, restricted_kubeconfig: dict[str, Any]
+) -> None:
+    lease = live(installed, "1g.10gb")
+    (pod,) = installed.ours("/api/v1/pods")
+    home, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+    with pytest.raises((ClusterUnreachable, CommandFailed), match="no preferred addresses found"):
+        KubernetesProvisioner(installed.cluster.pk).run_command(ordered(lease), "true", now=datetime.now(UTC))
+    assert "no preferred addresses found" in run_command(restricted_kubeconfig, home, name)
+    for elsewhere in ("default", "kube-system", "gpubroker-system"):
+        assert run_command(restricted_kubeconfig, elsewhere, name).startswith("the broker may not run commands there")
+    end(installed, lease)

@@ -17,6 +17,7 @@ import structlog
 
 from broker.provisioners.base import (
     ClusterUnreachable,
+    CommandFailed,
     HeldPod,
     LogRead,
     Observation,
@@ -29,6 +30,7 @@ from broker.provisioners.kubernetes.client import api_errors
 from broker.provisioners.kubernetes.client.cluster_identity import check_cluster_identity
 from broker.provisioners.kubernetes.client.kinds import POD, Kind, ObjectRef
 from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, ObservedPod, decode
+from broker.provisioners.kubernetes.client.pod_exec import in_background, run_in_pod
 from broker.provisioners.kubernetes.client.transport import RESPONSE_S, KubernetesApi
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
 from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec
@@ -64,6 +66,7 @@ from broker.provisioners.kubernetes.observe.pod_observation import (
 from broker.provisioners.kubernetes.observe.resource_claims import claims_fault, read_claims
 from broker.provisioners.kubernetes.render.job_deadlines import job_deadlines
 from broker.provisioners.kubernetes.render.lease import format_time, namespace_of
+from broker.provisioners.kubernetes.render.pod import CONTAINER_NAME
 from broker.provisioners.kubernetes.render.spec import LeaseSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec
 from broker.provisioners.kubernetes.volume_claims import remove_volume_claim
@@ -146,6 +149,21 @@ class KubernetesProvisioner:
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         with self._asking() as api:
             _release_pods(api, namespace_of(self._spec(spec)), remains)
+
+    def run_command(self, spec: ProvisionSpec, command: str, *, now: datetime) -> None:
+        with self._asking() as api:
+            found = find_lease_objects(api, self._spec(spec))
+            running = [pod for pod in found.pods if pod.status.phase == "Running"]
+            if not running or found.ends:
+                raise CommandFailed("its pod does not run")
+            for pod in running:
+                run_in_pod(
+                    self._cluster_connection.transport.connection(),
+                    namespace=pod.metadata.namespace,
+                    pod=pod.metadata.name,
+                    container=CONTAINER_NAME,
+                    command=in_background(command),
+                )
 
     def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         self._made.pop(spec.name, None)

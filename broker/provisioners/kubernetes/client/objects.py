@@ -402,6 +402,13 @@ class ApiStatus(ApiStruct):
     details: ApiStatusDetails = msgspec.field(default_factory=ApiStatusDetails)
 
 
+class CommandStatus(ApiStruct):
+    """How a command in a container ended."""
+
+    status: str = ""  # Success or Failure
+    message: str = ""
+
+
 def decode(body: bytes | msgspec.Raw, kind: type[T]) -> T:
     """Decode one object."""
     return msgspec.json.decode(body, type=kind)

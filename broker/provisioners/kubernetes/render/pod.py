@@ -21,6 +21,7 @@ from broker.provisioners.kubernetes.tolerations import GPU_TOLERATION
 SERVICE_ACCOUNT = "tenant"
 KEYS_FOLDER = "/etc/gpubroker/ssh"
 SHARED_MEMORY_DIVISOR = 2  # /dev/shm may take half of the memory: data loaders pass batches through it
+CONTAINER_NAME = "main"
 GRACE_S = 30
 PRIORITY = {PriceClass.ON_DEMAND: "gpub-ondemand", PriceClass.RESERVED: "gpub-ondemand", PriceClass.SPOT: "gpub-spot"}
 
@@ -111,7 +112,7 @@ def _container(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceReque
     container: Manifest = {
         "env": _env(lease, program, rank),
         "image": program.image,
-        "name": "main",
+        "name": CONTAINER_NAME,
         "resources": requirements,
         "securityContext": {
             "allowPrivilegeEscalation": False,

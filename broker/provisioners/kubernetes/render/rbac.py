@@ -81,7 +81,10 @@ BROKER_RULES = (
     AccessRule("resource.k8s.io", "resourceslices", ("list", "watch"), "GPU inventory of DRA"),
 )
 # What the broker may do with pods in the namespaces of its projects only.
-POD_ACCESS_RULES = (AccessRule("", "pods", ("get",), "output of leases", subresource="log"),)
+POD_ACCESS_RULES = (
+    AccessRule("", "pods", ("get",), "output of leases", subresource="log"),
+    AccessRule("", "pods", ("create", "get"), "checkpoint commands of leases", subresource="exec"),
+)
 REAPER_RULES = (AccessRule("", "configmaps", ("delete", "list"), "anchors of leases after their paid time"),)
 # What kube_doctor reads beside that; without these rights it reports less.
 DOCTOR_RULES = (
