@@ -48,7 +48,7 @@ def assert_terms_kept() -> None:
     for notice in notices():
         with system_scope():
             steps = list(Transition.objects.filter(lease_id=notice.lease_id).order_by("seq"))
-        given = [step for step in steps if step.cause.startswith("has notice")]
+        given = [step for step in steps if step.cause.startswith("notice given at ")]
         assert given
         runs = [step.at for step in steps if step.before != "active" and step.after == "active"]
         began = max(at for at in runs if at <= notice.noticed_at)

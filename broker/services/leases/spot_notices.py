@@ -30,7 +30,8 @@ def give_notice(lease_id: str, reclaim: SpotReclaim, *, now: datetime) -> None:
         state_at=now,
     )
     after = "; it is then queued again" if lease.requeue_when_preempted else ""
-    cause = f"has notice: reclaimed for on-demand use at {reclaim.reclaim_at:%H:%M:%S} UTC{after}"
+    given, at = (f"{moment:%H:%M:%S} UTC" for moment in (reclaim.noticed_at, reclaim.reclaim_at))
+    cause = f"notice given at {given}: reclaimed for on-demand use at {at}{after}"
     # In the ledger, which every event comes from. Not later than its last observation: what comes after that is not
     # certain to be charged.
     lease.transition(

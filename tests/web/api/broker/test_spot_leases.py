@@ -50,7 +50,7 @@ def test_a_lease_states_its_terms_and_its_notice(api: Api, kestrel: TenantContex
     assert read["status"]["reclaim_at"] == f"{reload_lease(lease).reclaim_at:%Y-%m-%dT%H:%M:%SZ}"
     assert api.get(f"leases/{other['id']}").body["status"]["pending_reason"].startswith("Starts after ")
     steps = api.get(f"leases/{made['id']}/transitions").body["items"]
-    assert steps[-1]["cause"].startswith("has notice: reclaimed for on-demand use at ")
+    assert steps[-1]["cause"].startswith("notice given at ")
     assert steps[-1]["cause"].endswith("; it is then queued again")
 
 

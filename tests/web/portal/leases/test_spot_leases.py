@@ -147,3 +147,17 @@ def test_operators_set_the_terms_of_a_spot_offering(portal: PortalSession, opera
     spot.refresh_from_db()
     assert (spot.spot_notice_s, spot.spot_min_runtime_s) == (60, None)
     assert "Spot terms" not in visible_text(operator.get(f"/ops/offerings/{offering('whole-gpu').pk}/"))
+
+
+def test_choosing_another_price_class_brings_the_wishes_of_spot_leases(portal: PortalSession, spot: Offering) -> None:
+    form = {"offering": offering("whole-gpu").pk, "name": "fold", "lasts": "2 h", "runs": "jupyter", "count": "1"}
+    chosen = portal.post(
+        "/launch/quote/", **{**form, "offering": spot.pk}, **{"class": "spot", "checkpoint_command": "x"}
+    )
+    page = chosen.content.decode()
+    assert 'hx-select-oob="#api-call,#duration-text,#spot-wishes"' in page
+    assert 'name="checkpoint_command"' in page
+    assert 'value="x"' in page
+    other = portal.post("/launch/quote/", **form, **{"class": "on_demand"}).content.decode()
+    assert '<div id="spot-wishes"' in other
+    assert 'name="checkpoint_command"' not in other
