@@ -29,7 +29,8 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     queue, first = load_queue(pool, upto=upto), StarvationGuard(pool, now=now)
     placed, together, contended, reserved = 0, set[str](), False, first.kept
-    promised = spot_reclaims.leases_with_promises(pool)
+    reclaims = spot_reclaims.QueueReclaims(pool, now=now)
+    promised = reclaims.promised
     for number, entry in enumerate(queue, 1):
         reason = None if entry.lease_id in promised else hopeless.get(entry.tenant_shape)
         if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
@@ -49,7 +50,7 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
         if reason is not None and reason != entry.pending_reason:
             with tenant_scope(entry.tenant_id):
                 lease_placement.write_pending_reason([entry.lease_id], reason)
-        if entry.lease_id in promised or _give_notice(entry, now):
+        if entry.lease_id in promised or reclaims.give_notice(entry, reserved=reserved.gpus):
             continue
         if held_back := first.keep(entry):
             _make_younger_wait(queue[number:], held_back)
@@ -113,15 +114,6 @@ def _place_single(
         if lease.generation == 1 and not lease.volume_id:  # others are more restricted than equal requests
             hopeless[entry.tenant_shape] = lease.pending_reason
         return False
-
-
-def _give_notice(entry: QueuedLease, now: datetime) -> bool:
-    """Give notice to spot leases for a waiting lease; return whether any got it."""
-    if not spot_reclaims.may_reclaim(entry.price_class):
-        return False
-    with tenant_scope(entry.tenant_id):
-        lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
-        return lease is not None and spot_reclaims.give_notice_for(lease, now=now)
 
 
 def is_first_in_queue(lease: Lease) -> bool:

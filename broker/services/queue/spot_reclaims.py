@@ -6,7 +6,7 @@ then keep running.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, connection, transaction
@@ -17,7 +17,7 @@ from broker.domain.lifecycle.states import LeaseState, PriceClass
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.placement.spot_reclaim import ReclaimableGpu, ReclaimRequest, choose_reclaim
 from broker.models import Gpu, Lease, PromisedSlot, ReclaimNotice, SpotReclaim, StaleLease
-from broker.services.inventory.gpu_catalogue import profile_of
+from broker.services.inventory.gpu_catalogue import profile_named, profile_of
 from broker.services.leases import abandoned_placements, spot_notices
 from broker.services.placement.gpu_index import DEDICATED, GpuIndex
 from broker.services.placement.placement_gpus import PlacementGpu, PoolKey
@@ -26,6 +26,7 @@ from broker.services.placement.slot_search import FoundSlots, PlacementRequest, 
 from broker.services.queue import lease_placement
 from broker.services.queue.gpu_reservations import ENDING_TIMEOUT
 from broker.services.queue.reclaimable_slices import ReclaimableSlices, load_reclaimable_slices
+from broker.services.queue.starvation_guard import QueuedLease, RequestShape
 from ports import outbox
 from ports.postgres.sql_statements import query_rows
 from tenants.services.rls import system_scope, tenant_scope
@@ -52,12 +53,38 @@ def may_reclaim(price_class: str) -> bool:
     return PriceClass(price_class) in RECLAIMING_CLASSES
 
 
-def leases_with_promises(pool: PoolKey) -> frozenset[str]:
-    """Return the leases of a pool's queue for which spot leases have notice."""
-    return frozenset(SpotReclaim.objects.open().of_pool(*pool).values_list("waiting_lease", flat=True))
+class QueueReclaims:
+    """Spot reclaims of one run of a pool's queue."""
+
+    def __init__(self, pool: PoolKey, *, now: datetime) -> None:
+        self._pool, self._now = pool, now
+        waiting = SpotReclaim.objects.open().of_pool(*pool).values_list("waiting_lease", flat=True)
+        self.promised = frozenset(waiting)  # the leases that wait for slots of their own
+        self._vain = set[tuple[RequestShape, str | None]]()  # requests, with their volumes, that no reclaim helps
+        self._any_reclaimable: bool | None = None  # unknown until the first lease finds no slot
+
+    def give_notice(self, entry: QueuedLease, *, reserved: frozenset[str]) -> bool:
+        """Give notice to spot leases for a waiting lease; return whether any got it.
+
+        It gets no slots on GPUs that are `reserved` for older leases.
+        """
+        request = entry.shape, entry.volume_id
+        if not may_reclaim(entry.price_class) or request in self._vain or not self._has_reclaimable():
+            return False
+        with tenant_scope(entry.tenant_id):
+            lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
+            if lease is not None and give_notice_for(lease, now=self._now, reserved=reserved):
+                return True
+        self._vain.add(request)
+        return False
+
+    def _has_reclaimable(self) -> bool:
+        if self._any_reclaimable is None:
+            self._any_reclaimable = bool(load_reclaimable_slices(self._pool, now=self._now).leases)
+        return self._any_reclaimable
 
 
-def give_notice_for(lease: Lease, *, now: datetime) -> bool:
+def give_notice_for(lease: Lease, *, now: datetime, reserved: frozenset[str] = frozenset()) -> bool:
     """Give notice to spot leases if a queued lease can then start.
 
     Returns whether any got it. Nothing happens where the lease waits for promised slots already, or would not
@@ -67,7 +94,7 @@ def give_notice_for(lease: Lease, *, now: datetime) -> bool:
         return False
     try:
         with transaction.atomic():
-            return _is_planner(lease) and _give_notice(lease, now=now)
+            return _is_planner(lease) and _give_notice(lease, reserved, now=now)
     except (StaleLease, IntegrityError):
         return False  # something changed since it was read: the next run of the queue plans again
 
@@ -94,14 +121,14 @@ def _is_planner(lease: Lease) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _give_notice(lease: Lease, *, now: datetime) -> bool:
+def _give_notice(lease: Lease, reserved: frozenset[str], *, now: datetime) -> bool:
     if SpotReclaim.objects.open().filter(waiting_lease=lease.pk).exists():
         return False
     slices = load_reclaimable_slices(pool_of(lease.offering), now=now)
     if not slices.leases:
         return False
     with tenant_scope(lease.tenant_id):
-        plan = _plan(lease, slices, now=now)
+        plan = _plan(lease, slices, now=now, reserved=reserved)
     if plan is None:
         return False
     _lock_for(lease, plan)
@@ -114,10 +141,13 @@ def _give_notice(lease: Lease, *, now: datetime) -> bool:
     return True
 
 
-def _plan(lease: Lease, slices: ReclaimableSlices, *, now: datetime) -> _ReclaimPlan | None:
+def _plan(
+    lease: Lease, slices: ReclaimableSlices, *, now: datetime, reserved: frozenset[str] = frozenset()
+) -> _ReclaimPlan | None:
     """Return the cheapest plan; None where none is needed, or none helps."""
     wanted = lease_placement.placement_request(lease)
-    for request in abandoned_placements.requests_to_try(lease, wanted, now=now):
+    for each in abandoned_placements.requests_to_try(lease, wanted, now=now):
+        request = replace(each, not_at=reserved)
         with current_index() as stock:
             try:
                 chosen = _choose_leases(request, slices, stock)
@@ -164,6 +194,7 @@ def _may_use(gpu: PlacementGpu, request: PlacementRequest) -> bool:
         and request.cluster in ("", gpu.cluster)
         and gpu.cluster not in request.not_in
         and gpu.node not in request.not_on
+        and gpu.gpu not in request.not_at
         and gpu.sold_as(request.isolation)
     )
 
@@ -179,16 +210,25 @@ def _lock_for(lease: Lease, plan: _ReclaimPlan) -> None:
     wanted = Gpu.objects.sellable().filter(pk__in=plan.found.gpus).order_by("pk")
     if len(wanted.select_for_update(of=("self",), no_key=True).values_list("pk")) < len(plan.found.gpus):
         raise StaleLease(lease.pk)
-    freed = plan.slices.on_gpus(plan.leases)
-    for gpu, _, _, start, _ in query_rows("broker/placement/occupied_slices", {"gpus": list(plan.found.gpus)}):
-        units = [slot.placement for slot in plan.found.slots if slot.gpu == gpu]
-        is_wanted = any(place.start <= start < place.end for place in units)
-        if is_wanted and start not in [held.placement.start for held in freed.get(gpu, ())]:
-            raise StaleLease(lease.pk)
+    if _is_taken(plan, lease.offering.model):
+        raise StaleLease(lease.pk)
     with tenant_scope(lease.tenant_id):
         queued = Lease.objects.filter(pk=lease.pk, state=LeaseState.QUEUED).select_for_update(no_key=True)
         if not queued.values_list("pk"):
             raise StaleLease(lease.pk)
+
+
+def _is_taken(plan: _ReclaimPlan, model: str) -> bool:
+    """Return whether a slot of the plan is held by a lease that does not leave it."""
+    freed = plan.slices.on_gpus(plan.leases)
+    for gpu, profile, isolation, start, _ in query_rows(
+        "broker/placement/occupied_slices", {"gpus": list(plan.found.gpus)}
+    ):
+        held = profile_named(model, profile, isolation).placed_at(start)
+        wanted = any(slot.gpu == gpu and slot.placement.mask & held.mask for slot in plan.found.slots)
+        if wanted and held not in [each.placement for each in freed.get(gpu, ())]:
+            return True
+    return False
 
 
 def _write_reclaim(lease: Lease, plan: _ReclaimPlan, *, now: datetime) -> SpotReclaim:

@@ -1,11 +1,18 @@
 """Spot leases are reclaimed by notice for on-demand requests."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from broker.models import Lease, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
+from broker.domain.lifecycle.states import EndReason
+from broker.models import Gpu, Lease, Node, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
+from broker.provisioners.base import ClusterUnreachable, CommandFailed, Observation, ObservedState
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.leases import checkpoints
+from broker.services.queue import spot_reclaims
+from ports import mail
+from tenants.domain.roles import Role
 from tenants.models import Quota, QuotaKind
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import system_scope, tenant_scope
@@ -18,6 +25,7 @@ from tests.simulation import (
     lose_gpu,
     offering,
     reload_lease,
+    soft_offering,
     transitions_of,
 )
 
@@ -149,17 +157,18 @@ def test_nobody_behind_takes_slices_that_became_free_early(sim: Simulation, four
     assert [reload_lease(lease).state for lease in (gang, behind)] == ["active", "queued"]
 
 
+@pytest.mark.parametrize("reason", [EndReason.BY_TENANT, EndReason.BUDGET, EndReason.BY_OPERATOR])
 def test_a_lease_that_ends_during_its_notice_frees_its_slice_at_once(
-    sim: Simulation, four_of_eight: list[Lease]
+    sim: Simulation, four_of_eight: list[Lease], reason: EndReason
 ) -> None:
     gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
     sim.run_with_sweeps(60)
     (notice,) = notices()
     victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
-    sim.release_lease(reload_lease(victim))
+    sim.release_lease(reload_lease(victim), reason)
     sim.run_with_sweeps(15)
     assert reload_lease(gang).state == "active"
-    assert reload_lease(victim).end_reason == "by_tenant"
+    assert reload_lease(victim).end_reason == reason
     assert [notice.state for notice in notices()] == ["ended_early"]
 
 
@@ -306,3 +315,215 @@ def test_the_terms_of_its_offering_are_promised_to_a_lease(sim: Simulation, swif
     (notice,) = notices()
     assert notice.reclaim_at - notice.noticed_at >= timedelta(seconds=60)
     assert reload_lease(lease).spot_min_runtime_s == 0
+
+
+def test_a_lease_that_is_stopped_during_its_notice_frees_its_slice_at_once(
+    sim: Simulation, swift: TenantContext
+) -> None:
+    volume = sim.create_volume(swift)
+    lease = sim.create_lease(swift, spot(), max_duration_s=8 * 3600, volume=volume.pk)
+    sim.create_lease(create_tenant("Merlin"), offering("whole-gpu"), quantity=7, max_duration_s=8 * 3600)
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run_with_sweeps(30)
+    sim.stop_lease(lease, swift)
+    sim.run_with_sweeps(15)
+    assert (reload_lease(waiting).state, reload_lease(lease).state) == ("active", "stopped")
+    assert [notice.state for notice in notices()] == ["ended_early"]
+
+
+def test_linked_gpus_are_freed_for_a_request_that_needs_them_linked(sim: Simulation, swift: TenantContext) -> None:
+    for number, gpu in enumerate(Gpu.objects.order_by("index")):
+        Gpu.objects.filter(pk=gpu.pk).update(numa=str(number // 4))
+    Node.objects.update(version=2)
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=2, topology="numa")
+    sim.run()
+    assert len(notices()) == 2
+    sim.run_with_sweeps(330)
+    assert reload_lease(gang).state == "active"
+    sockets = set(Gpu.objects.filter(pk__in={gpu for gpu, _ in slots_of(gang)}).values_list("numa", flat=True))
+    assert len(sockets) == 1
+    assert [reload_lease(lease).state for lease in leases].count("active") == 6
+
+
+def test_slices_that_stay_occupied_withdraw_the_reclaim(
+    sim: Simulation, four_of_eight: list[Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run()
+    monkeypatch.setattr(
+        SimulatedProvisioner, "remove", lambda *_, now: Observation(ObservedState.PENDING, "shutting down")
+    )
+    sim.run_with_sweeps(620)
+    withdrawn = SpotReclaim.objects.earliest("noticed_at")
+    assert (withdrawn.state, withdrawn.why) == ("withdrawn", "the slices did not become free in time")
+    monkeypatch.undo()
+    sim.run_with_sweeps(400)
+    assert reload_lease(gang).state == "active"
+
+
+def test_a_slice_taken_in_spite_of_its_promise_withdraws_the_reclaim(
+    sim: Simulation, four_of_eight: list[Lease]
+) -> None:
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    sim.run()
+    (notice,) = notices()
+    taken = held_allocations(next(lease for lease in four_of_eight if lease.pk != notice.lease_id))[0]
+    slot = PromisedSlot.objects.exclude(gpu_id=taken.gpu_id).first()
+    assert slot is not None
+    PromisedSlot.objects.filter(pk=slot.pk).update(gpu_id=taken.gpu_id)
+    spot_reclaims.reconcile_spot_reclaim(notice.reclaim_id, now=sim.now)
+    assert SpotReclaim.objects.get(pk=notice.reclaim_id).why == "the slices were taken by another lease"
+    spot_reclaims.reconcile_spot_reclaim(notice.reclaim_id, now=sim.now)  # it is over
+
+
+@pytest.mark.parametrize("what", ["victim", "waiting", "slot", "gpu", "planner"])
+def test_a_plan_that_no_longer_holds_gives_no_notice(
+    sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    plan = spot_reclaims._plan
+
+    def changes(*given: Any, **named: Any) -> Any:
+        found = plan(*given, **named)
+        assert found is not None
+        with tenant_scope(swift.tenant.pk):
+            victim = Lease.objects.filter(pk=found.leases[0])
+            if what == "victim":
+                victim.update(conditions={}, spot_min_runtime_s=86_400)
+            elif what == "slot":
+                found.slices.leases = []
+        if what == "gpu":
+            Gpu.objects.filter(pk__in=found.found.gpus).update(health="unhealthy")
+        if what == "waiting":
+            with tenant_scope(waiting.tenant_id):
+                Lease.objects.filter(pk=waiting.pk).update(state="provisioning")
+        return found
+
+    monkeypatch.setattr(spot_reclaims, "_plan", changes)
+    if what == "planner":
+        monkeypatch.setattr(spot_reclaims, "_is_planner", lambda _: False)
+    assert not spot_reclaims.give_notice_for(reload_lease(waiting), now=sim.now)
+    assert not notices()
+    assert not PromisedSlot.objects.exists()
+    assert [reload_lease(lease).reclaim_at for lease in leases] == [None] * 8
+
+
+def test_slices_released_between_two_reads_give_no_notice(
+    sim: Simulation, four_of_eight: list[Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    read = spot_reclaims.load_reclaimable_slices
+
+    def released_since(*given: Any, **named: Any) -> Any:
+        found = read(*given, **named)
+        with system_scope():
+            lease_ids = [lease.lease_id for lease in found.leases]
+        for lease_id in lease_ids:
+            lease = next(each for each in four_of_eight if each.pk == lease_id)
+            with tenant_scope(lease.tenant_id):
+                lease.allocations.update(released_at=sim.now)
+        return found
+
+    monkeypatch.setattr(spot_reclaims, "load_reclaimable_slices", released_since)
+    assert not spot_reclaims.give_notice_for(reload_lease(gang), now=sim.now)
+    assert spot_reclaims.preview_notice_s(reload_lease(gang), now=sim.now) is None
+    assert not notices()
+
+
+def test_a_checkpoint_command_that_fails_is_recorded(
+    sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, now: Any) -> None:
+        raise CommandFailed("sh: not found")
+
+    monkeypatch.setattr(SimulatedProvisioner, "run_command", fails)
+    sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, checkpoint_command="save")
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    assert [notice.checkpoint_text for notice in notices()] == ["the checkpoint command failed: sh: not found"]
+
+
+def test_a_silent_cluster_gets_the_checkpoint_command_until_the_notice_ends(
+    sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[datetime] = []
+
+    def is_silent(*_: Any, now: datetime) -> None:
+        calls.append(now)
+        raise ClusterUnreachable("timed out")
+
+    monkeypatch.setattr(SimulatedProvisioner, "run_command", is_silent)
+    sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, checkpoint_command="save")
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run(400)
+    (notice,) = notices()
+    assert len(calls) == 31
+    assert calls[-1] < notice.reclaim_at
+    assert notice.checkpoint_text == "the cluster does not respond: timed out"
+
+
+def test_a_checkpoint_is_not_run_twice(sim: Simulation, swift: TenantContext) -> None:
+    sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, checkpoint_command="save")
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    SimulatedPod.objects.update(last_command="")
+    checkpoints.run_checkpoint(notice.pk, notice.tenant_id, now=sim.now)
+    assert not SimulatedPod.objects.exclude(last_command="").exists()
+
+
+def test_the_people_concerned_get_emails(
+    sim: Simulation, swift: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    swift.create_member(Role.OWNER)
+    sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, name="fold", requeue_when_preempted=True)
+    sim.clock.at += PAST_MINIMUM
+    sent: list[tuple[str, str, str]] = []
+    with mail.captured_mail(lambda *letter: sent.append(letter)), django_capture_on_commit_callbacks(execute=True):
+        waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+        sim.run()
+    [(_, subject, text)] = sent
+    assert subject == f"fold ends at {notices()[0].reclaim_at:%H:%M} UTC"
+    assert "Save what you need before then. All data on the lease is lost. It is then queued again" in text
+    sent.clear()
+    with mail.captured_mail(lambda *letter: sent.append(letter)), django_capture_on_commit_callbacks(execute=True):
+        sim.release_lease(reload_lease(waiting))
+        sim.run()
+    assert [subject for _, subject, _ in sent] == ["fold keeps running"]
+
+
+def test_without_a_notice_period_nobody_gets_an_email(
+    sim: Simulation, swift: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    Offering.objects.filter(pk=spot().pk).update(spot_notice_s=0, spot_min_runtime_s=0)
+    swift.create_member(Role.OWNER)
+    lease = sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600)
+    sim.clock.at = sim.now.replace(microsecond=0) + timedelta(seconds=1)
+    sent: list[object] = []
+    with mail.captured_mail(lambda *letter: sent.append(letter)), django_capture_on_commit_callbacks(execute=True):
+        waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+        sim.run_with_sweeps(20)
+    assert sent == []
+    assert (reload_lease(lease).end_reason, reload_lease(waiting).state) == ("preempted", "active")
+
+
+def test_shares_of_a_gpu_are_reclaimed_for_a_share(sim: Simulation, swift: TenantContext) -> None:
+    share = soft_offering("half")
+    spot_share = Offering.objects.get(pk=share.pk)
+    spot_share.pk, spot_share.price_class = "off_spotshare", "spot"
+    spot_share.save(force_insert=True)
+    sim.create_lease(create_tenant("Merlin"), offering("whole-gpu"), quantity=7, max_duration_s=8 * 3600)
+    small = [sim.create_lease(swift, spot_share, max_duration_s=8 * 3600) for _ in range(2)]
+    sim.clock.at += PAST_MINIMUM
+    own = sim.request_lease(create_tenant("Kestrel"), share)
+    sim.run_with_sweeps(330)
+    assert reload_lease(own).state == "active"
+    assert [reload_lease(lease).end_reason for lease in small] == ["preempted", "preempted"]
