@@ -1,4 +1,4 @@
-"""ASGI application for server-sent events only."""
+"""ASGI application of live connections: events and terminals."""
 
 import os
 
@@ -7,6 +7,8 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from web.http.event_stream import EventStreamApp  # noqa: E402  # models may only be imported once Django is set up
+# Models may only be imported once Django is set up.
+from web.http.event_stream import EventStreamApp  # noqa: E402
+from web.http.terminal import LiveConnectionsApp, TerminalApp  # noqa: E402
 
-application = EventStreamApp()
+application = LiveConnectionsApp(EventStreamApp(), TerminalApp())

@@ -113,6 +113,7 @@ class ProductInstallation:
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
         events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
         events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
+        events += ["--ws", "websockets-sansio", "--ws-max-size", "65536"]
         return [
             self._spec("web", web, WEB, ready=self._http_ready_check(self.port, READY), orphan_signal=signal.SIGQUIT),
             self._spec("events", events, WEB, ready=self._http_ready_check(self.port + 1)),

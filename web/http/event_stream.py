@@ -7,24 +7,18 @@ loses nothing; web/http/live_feeds.py has what each path sends.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
 import structlog
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.utils.crypto import constant_time_compare
 
 from ports import clock
-from tenants.domain import credentials
-from tenants.models import User
-from tenants.services import authentication
-from tenants.services.authentication import SESSION_TENANT_KEY, Visitor
+from tenants.services.authentication import Visitor
 from web.http.live_feeds import FeedBatch, InvalidPosition, LiveFeed, UnknownSubject, feed_of
+from web.http.stream_authentication import StreamRefused, authenticate_headers
 
 log = structlog.get_logger(__name__)
 REQUEST_ID = "events"  # used as the request id in this process's logs and audit records
@@ -36,14 +30,6 @@ SEND_TIMEOUT_S = 10.0  # a reader that accepts nothing for so long is dropped; i
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-
-class StreamRefused(Exception):
-    """The visitor may not read any further; has the status and reason."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status, self.why = status, why
 
 
 class EventStreamApp:
@@ -164,34 +150,10 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
 
 
 def _authenticate(headers: dict[str, str]) -> Visitor:
-    kind, _, text = headers.get("authorization", "").partition(" ")
-    visitor = None
-    if kind.lower() == "bearer":
-        credential = credentials.parse_token(text.strip())
-        visitor = credential and authentication.authenticate_token(credential, request_id=REQUEST_ID, now=clock.now())
-    elif "cookie" in headers:
-        visitor = _session_visitor(headers["cookie"])
-    if not visitor:
-        raise StreamRefused(401, "Send a valid token, or sign in.")
+    visitor = authenticate_headers(headers, request_id=REQUEST_ID)
     if not visitor.grants.anywhere("leases.read"):
         raise StreamRefused(403, "The credential does not allow reading leases.")
     return visitor
-
-
-def _session_visitor(cookie: str) -> Visitor | None:
-    try:
-        morsel = SimpleCookie(cookie).get(settings.SESSION_COOKIE_NAME)
-    except CookieError:
-        return None
-    session = SessionStore(morsel.value) if morsel else None
-    user = session and User.objects.filter(pk=session.get(SESSION_KEY, ""), is_active=True).first()
-    if not session or not user:
-        return None
-    if not constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
-        return None  # the password has changed since
-    return authentication.authenticate_user(
-        user.pk, user.email, wanted=session.get(SESSION_TENANT_KEY, ""), request_id=REQUEST_ID
-    )
 
 
 def _cors_headers(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
