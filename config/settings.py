@@ -41,6 +41,7 @@ CREDENTIAL_ENCRYPTION_KEYS = env.credential_encryption_keys.get_secret_value()
 DEBUG = env.debug
 ALLOWED_HOSTS = list(env.allowed_hosts)
 PUBLIC_URL, EVENTS_URL = env.public_url, env.events_url
+TERMINALS_URL = EVENTS_URL.replace("http", "ws", 1)  # of the same process, over WebSocket
 TOKEN_ENVIRONMENT = env.token_environment
 
 DATABASES = {"default": database(env.database_url.get_secret_value())}
@@ -168,7 +169,7 @@ BODY_LIMIT_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
-        "connect-src": ["'self'", EVENTS_URL],
+        "connect-src": ["'self'", EVENTS_URL, TERMINALS_URL],
         "img-src": ["'self'"],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],

@@ -22,12 +22,14 @@ STATIC = HERE.parent.parent / "static"
 VENDOR = STATIC / "vendor"
 AXE = HERE.parent.parent / "tests" / "browser" / "vendor"
 
-INTER, MONO, HTMX, SSE, UPLOT, TABLER, AXE_CORE = (
+INTER, MONO, HTMX, SSE, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE = (
     "inter-ui@4.1.1",
     "@fontsource-variable/jetbrains-mono@5.3.0",
     "htmx.org@2.0.11",
     "htmx-ext-sse@2.2.4",
     "uplot@1.6.32",
+    "@xterm/xterm@6.0.0",
+    "@xterm/addon-fit@0.11.0",
     "@tabler/icons@3.51.0",
     "axe-core@4.14.1",
 )
@@ -72,7 +74,8 @@ def main() -> None:
     for folder in (VENDOR / "fonts", AXE):
         folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        got = {p: download_package(p, Path(scratch)) for p in (INTER, MONO, HTMX, SSE, UPLOT, TABLER, AXE_CORE)}
+        wanted = (INTER, MONO, HTMX, SSE, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE)
+        got = {p: download_package(p, Path(scratch)) for p in wanted}
         subset_font(
             got[INTER] / "variable" / "InterVariable.woff2",
             VENDOR / "fonts" / "inter-v.woff2",
@@ -92,6 +95,9 @@ def main() -> None:
             (SSE, "dist/sse.min.js", "htmx-sse.min.js"),
             (UPLOT, "dist/uPlot.iife.min.js", "uPlot.iife.min.js"),
             (UPLOT, "dist/uPlot.min.css", "uPlot.min.css"),
+            (XTERM, "lib/xterm.mjs", "xterm.mjs"),  # only the page of a web terminal loads it
+            (XTERM, "css/xterm.css", "xterm.css"),
+            (XTERM_FIT, "lib/addon-fit.mjs", "addon-fit.mjs"),
         ):
             shutil.copyfile(got[package] / file, VENDOR / name)
         shutil.copyfile(got[AXE_CORE] / "axe.min.js", AXE / "axe.min.js")
@@ -101,6 +107,8 @@ def main() -> None:
             (HTMX, "LICENSE.htmx.txt"),
             (SSE, "LICENSE.htmx-sse.txt"),
             (UPLOT, "LICENSE.uplot.txt"),
+            (XTERM, "LICENSE.xterm.txt"),
+            (XTERM_FIT, "LICENSE.xterm-addon-fit.txt"),
             (TABLER, "LICENSE.tabler-icons.txt"),
         ):
             shutil.copyfile(next(got[package].glob("LICENSE*")), VENDOR / name)

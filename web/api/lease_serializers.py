@@ -387,6 +387,9 @@ class ConnectionOut(serializers.Serializer[Any]):
     line = serializers.CharField(help_text="A command for a shell, or an address.")
     is_link = serializers.BooleanField(help_text="Whether the line is an address for a browser.")
     secret = serializers.CharField(allow_blank=True, help_text="Access token or password; empty if an SSH key is used.")
+    sign_in_url = serializers.CharField(
+        allow_blank=True, help_text="Address that opens the link signed in; empty: the line itself, with the secret."
+    )
 
 
 @extend_schema_serializer(many=False)

@@ -12,10 +12,11 @@ MAX_SEQUENCE = 32  # characters of an escape sequence
 MAX_HISTORY = 200
 SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[A-Za-z])", re.ASCII)
 SEQUENCE_BEGIN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?", re.ASCII)
-# Keys by what a terminal sends; application mode sends O instead of [.
-KEYS = {
+CONTROL_KEYS = {
     "\x01": "home", "\x02": "left", "\x05": "end", "\x06": "right", "\x08": "backspace", "\x7f": "backspace",
     "\x0b": "cut-right", "\x15": "cut-left", "\x17": "cut-word", "\x10": "up", "\x0e": "down",
+}  # fmt: skip
+SEQUENCE_KEYS = {  # after ESC and [, or O in application mode
     "A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end",
     "3~": "delete", "1~": "home", "4~": "end", "7~": "home", "8~": "end",
 }  # fmt: skip
@@ -86,7 +87,7 @@ class LineEditor:
             return ("", LineEvent(LineEventKind.END_OF_INPUT)) if not self._text else (self._delete(), None)
         if key == "\x0c":
             return "", LineEvent(LineEventKind.CLEAR)
-        name = KEYS.get(key[2:] if key.startswith("\x1b") else key)
+        name = SEQUENCE_KEYS.get(key[2:]) if key.startswith("\x1b") else CONTROL_KEYS.get(key)
         if name:
             return self._edit(name), None
         if len(key) > 1 or key < " " or unicodedata.category(key) in {"Cc", "Cf", "Cs"}:

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from django.conf import settings
+
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import SSH, TEMPLATES, VLLM
+from broker.domain.workloads.templates import HOME, JUPYTER, SSH, TEMPLATES, VLLM
 from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes import names
 from broker.services.leases.provision_specs import access_token
@@ -13,12 +15,20 @@ SSH_USER = "gpubroker"
 
 @dataclass(frozen=True)
 class LeaseConnection:
-    """One way to connect: a command line, or a URL with its access token."""
+    """One way to connect: a command line, lines of a file, or a URL with its access token."""
 
     label: str
     line: str
     is_link: bool = False
     secret: str = ""
+    sign_in_url: str = ""  # opens the link signed in; empty: the link itself
+
+
+def is_simulated(lease: Lease) -> bool:
+    """Return whether a lease is in a simulated cluster, where no program runs."""
+    held = lease.allocations.filter(generation=lease.generation, released_at=None)
+    provisioner = held.values_list("gpu__node__cluster__provisioner", flat=True).first()
+    return provisioner is not None and provisioner not in settings.PROVISIONERS
 
 
 def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
@@ -35,7 +45,7 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
         return []
     cluster = held.gpu.node.cluster
     if template is SSH:
-        return [_ssh_connection(lease, cluster)] if cluster.bastion and lease.ssh_keys else []
+        return _ssh_connections(lease, cluster) if cluster.bastion and lease.ssh_keys else []
     if not cluster.domain or not cluster.ingress:
         return []
     address = f"https://{names.id_suffix(lease.pk)}.{cluster.domain}"
@@ -43,13 +53,20 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
     if template is VLLM:
         call = f"curl {address}/v1/models -H 'Authorization: Bearer {secret}'"
         return [LeaseConnection("Endpoint", f"{address}/v1", secret=secret), LeaseConnection("Try it", call)]
-    return [LeaseConnection(template.label, f"{address}/", is_link=True, secret=secret)]
+    signed_in = f"{address}/lab?token={secret}" if template is JUPYTER else ""
+    return [LeaseConnection(template.label, f"{address}/", is_link=True, secret=secret, sign_in_url=signed_in)]
 
 
-def _ssh_connection(lease: Lease, cluster: Cluster) -> LeaseConnection:
-    """Return an SSH command that jumps over the bastion to the pod's internal name.
+def _ssh_connections(lease: Lease, cluster: Cluster) -> list[LeaseConnection]:
+    """Return an SSH command, and what VS Code needs: an entry of ~/.ssh/config and a link.
 
-    Only the bastion may reach the pod.
+    They jump over the bastion to the pod's internal name: only the bastion may reach the pod.
     """
     inside = f"{names.anchor_name(lease.pk, lease.generation)}.{names.namespace_name(lease.project_id)}.svc"
-    return LeaseConnection("SSH", f"ssh -J {SSH_USER}@{cluster.bastion} {SSH_USER}@{inside}")
+    alias = f"lease-{names.id_suffix(lease.pk)}"
+    entry = f"Host {alias}\n  HostName {inside}\n  User {SSH_USER}\n  ProxyJump {SSH_USER}@{cluster.bastion}"
+    return [
+        LeaseConnection("SSH", f"ssh -J {SSH_USER}@{cluster.bastion} {SSH_USER}@{inside}"),
+        LeaseConnection("~/.ssh/config", entry),
+        LeaseConnection("VS Code", f"vscode://vscode-remote/ssh-remote+{alias}{HOME}", is_link=True),
+    ]

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.conf import settings
-
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease
 from broker.provisioners.base import ProvisionSpec
+from broker.services.leases.lease_connections import is_simulated
 from broker.services.leases.provision_specs import load_provision_spec
 from tenants.services import audit
 from tenants.services.authentication import Visitor, require, require_not_suspended
@@ -45,9 +44,7 @@ def find_terminal_target(visitor: Visitor, lease_id: str, *, generation: int | N
             f"{lease.name} is {lease.state}; a terminal needs an active lease.",
             fix="Wait until it is active, or launch a new one.",
         )
-    held = lease.allocations.filter(generation=lease.generation, released_at=None)
-    provisioner = held.values_list("gpu__node__cluster__provisioner", flat=True).first()
-    return TerminalTarget(lease, lease.generation, visitor, is_simulated=provisioner not in settings.PROVISIONERS)
+    return TerminalTarget(lease, lease.generation, visitor, is_simulated(lease))
 
 
 def load_terminal_spec(target: TerminalTarget) -> ProvisionSpec:

@@ -15,7 +15,7 @@ def test_every_response_has_exactly_the_strict_policy(address: str) -> None:
     kept = {name: sources for name, *sources in (each.split() for each in policy.split(";"))}
     assert kept == {
         "default-src": OWN,
-        "connect-src": [*OWN, settings.EVENTS_URL],
+        "connect-src": [*OWN, settings.EVENTS_URL, settings.TERMINALS_URL],
         "img-src": OWN,
         "object-src": NONE,
         "base-uri": NONE,

@@ -17,7 +17,7 @@ from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease, ReclaimNotice, Relocation, Transition
 from broker.services.leases import relocation_consent, spot_notices
-from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
 from tenants.services.errors import ObjectNotFound
 from web.http.query_strings import LinkOption
 from web.portal.home.recent_events import actor_name
@@ -81,6 +81,7 @@ class LeasePage:
     tabs: Sequence[LinkOption]
     may_write: bool
     connections: list[LeaseConnection]
+    simulated: bool  # no program runs behind it
     relocation: Relocation | None
     reclaim_notice: ReclaimNotice | None
     explanation_url: str  # of the invoice line that charges it; empty without one
@@ -100,11 +101,21 @@ class LeasePage:
         return only and not self.drawings[0].shared
 
     @property
-    def connections_missing(self) -> bool:
-        """Return whether connection details are missing although its workload has ports."""
+    def may_connect(self) -> bool:
+        """Return whether the visitor may use the lease now."""
+        return self.may_write and self.row.active
+
+    @property
+    def ports_unreachable(self) -> bool:
+        """Return whether there is no way to its ports, although its workload has some."""
         template = TEMPLATES.get(self.lease.workload)
-        has_ports = template is not None and bool(template.ports)
-        return self.may_write and not self.connections and self.row.active and has_ports
+        return not self.connections and template is not None and bool(template.ports)
+
+    @property
+    def program_label(self) -> str:
+        """Return the name of the program that its template serves on a web page; empty without one."""
+        template = TEMPLATES.get(self.lease.workload)
+        return template.label if template and any(port.is_http for port in template.ports) else ""
 
     @property
     def max_cost(self) -> Money | None:
@@ -141,6 +152,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         tabs=lease_tabs(row.lease, "lease"),
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
+        simulated=may_use and row.active and is_simulated(row.lease),
         relocation=relocation_consent.announced_relocation(row.lease),
         reclaim_notice=spot_notices.open_notice(row.lease),
         explanation_url=cost_explanation_url(request, row.lease),

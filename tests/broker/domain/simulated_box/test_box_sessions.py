@@ -86,6 +86,7 @@ def test_exit_and_control_d_end_the_session(keys: bytes, code: int) -> None:
     ("keys", "line"),
     [
         (b"abc\x7f", "ab"),
+        (b"ABCDEFGH", "ABCDEFGH"),
         (b"abc\x1b[D\x1b[DX", "aXbc"),
         (b"abc\x1bOD\x7f", "ac"),
         (b"abc\x01X\x05Y", "XabcY"),
