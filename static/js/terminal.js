@@ -63,6 +63,7 @@ async function start() {
   fit = new FitAddon();
   terminal.loadAddon(fit);
   terminal.open(screen);
+  screen.querySelector(".xterm-viewport").style.background = "transparent";  // the library's own is black
   terminal.onData((keys) => send(new TextEncoder().encode(keys)));
   terminal.onResize(({ cols, rows }) => send(JSON.stringify({ type: "resize", columns: cols, rows })));
   terminal.attachCustomKeyEventHandler((event) => {

@@ -980,6 +980,8 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/logs/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/logs/download/": page(thing="lease", GET=ALL, part=SAME),
+    "leases/<str:pk>/terminal/": page(thing="lease", GET=WORKERS, part=SAME),
+    "leases/<str:pk>/simulated-page/": page(thing="lease", GET=WORKERS, part=SAME),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/allow-relocation/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),

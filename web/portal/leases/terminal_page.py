@@ -4,16 +4,15 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.utils.translation import gettext as _
+from django.shortcuts import redirect, render
 
+from broker.domain.geometry.host_resources import format_size
 from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease
 from broker.provisioners.simulated_box_facts import load_box_facts
 from broker.services.leases.lease_connections import is_simulated
 from broker.services.leases.provision_specs import load_provision_spec
-from tenants.services.errors import ObjectNotFound
 from web.portal.leases.lease_pages import find_lease_row
 from web.portal.leases.lease_table import LeaseRow
 from web.portal.page_context import PageRequest, require_in_project, tenant_page
@@ -40,6 +39,22 @@ class SimulatedProgramPage:
     label: str  # JupyterLab
     facts: BoxFacts
 
+    @property
+    def gpus(self) -> list[str]:
+        """Return a line per GPU or slice: its name, profile and memory."""
+        return [
+            " · ".join(word for word in (gpu.name, gpu.profile, format_size(gpu.memory_mib)) if word)
+            for gpu in self.facts.gpus
+        ]
+
+    @property
+    def memory(self) -> str:
+        return format_size(self.facts.memory_mib)
+
+    @property
+    def scratch(self) -> str:
+        return format_size(self.facts.scratch_mib)
+
 
 @tenant_page("leases.read")
 def show_terminal(request: PageRequest, pk: str) -> HttpResponse:
@@ -53,14 +68,12 @@ def show_terminal(request: PageRequest, pk: str) -> HttpResponse:
 
 @tenant_page("leases.read")
 def show_simulated_page(request: PageRequest, pk: str) -> HttpResponse:
-    """Show what a simulated lease's link opens, and say that it is simulated."""
+    """Show what an active simulated lease's link opens; for any other lease its own page."""
     row = find_lease_row(request, pk)
     require_in_project(request, "leases.write", row.lease.project)
     template = TEMPLATES.get(row.lease.workload)
     if not row.active or template is None or not is_simulated(row.lease):
-        raise ObjectNotFound(
-            _("Only an active lease in a simulated cluster has this page."), fix=_("Open the lease's own page.")
-        )
+        return redirect("lease", pk=row.lease.pk)
     facts = load_box_facts(load_provision_spec(row.lease))
     page = SimulatedProgramPage(row.lease, template.label, facts)
     return render(request, "leases/simulated_page.html", {"page": page})

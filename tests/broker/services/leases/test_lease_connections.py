@@ -7,7 +7,7 @@ from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes.render.ingress import host_name_of
 from broker.provisioners.kubernetes.render.spec import RouteSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec, route_spec
-from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
 from broker.services.leases.provision_specs import access_token, load_provision_spec
 from tenants.services.rls import tenant_scope
 from tests.broker.domain.workloads.test_workloads import KEY
@@ -33,7 +33,16 @@ def test_an_ssh_connection_uses_the_bastion(sim: Simulation, kestrel: TenantCont
     lease = sim.create_lease(kestrel, offering(), workload="ssh", ssh_keys=[KEY])
     tail, project = lease.pk.removeprefix("lse_"), lease.project_id.removeprefix("prj_")
     line = f"ssh -J gpubroker@in.example gpubroker@l-{tail}-g{lease.generation}.gt-{project}.svc"
-    assert connections(lease) == [LeaseConnection("SSH", line)]
+    command, entry, link = connections(lease)
+    assert command == LeaseConnection("SSH", line)
+    assert entry.line.splitlines() == [
+        f"Host lease-{tail}",
+        f"  HostName l-{tail}-g{lease.generation}.gt-{project}.svc",
+        "  User gpubroker",
+        "  ProxyJump gpubroker@in.example",
+    ]
+    assert (link.label, link.is_link) == ("VS Code", True)
+    assert link.line == f"vscode://vscode-remote/ssh-remote+lease-{tail}/home/gpubroker"
     assert connections(lease, bastion="") == []
 
 
@@ -46,6 +55,7 @@ def test_a_notebook_connection_is_the_url_of_its_route(sim: Simulation, kestrel:
     assert way.line == f"https://{host_name_of(spec, spec.route)}/"
     assert (way.is_link, way.secret) == (True, access_token(lease.pk))
     assert spec.access_token == way.secret
+    assert way.sign_in_url == f"{way.line}lab?token={way.secret}"
 
 
 def test_an_endpoint_includes_an_example_call(sim: Simulation, kestrel: TenantContext) -> None:
@@ -54,6 +64,24 @@ def test_an_endpoint_includes_an_example_call(sim: Simulation, kestrel: TenantCo
     assert endpoint.line.endswith("/v1")
     assert call.line.startswith(f"curl {endpoint.line}/models")
     assert access_token(lease.pk) in call.line
+
+
+def test_code_servers_link_asks_for_the_password(sim: Simulation, kestrel: TenantContext) -> None:
+    (way,) = connections(sim.create_lease(kestrel, offering(), workload="vscode"))
+    assert (way.is_link, way.sign_in_url) == (True, "")
+    assert way.secret
+
+
+def test_a_lease_is_simulated_while_it_holds_a_slice_of_a_simulated_cluster(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    lease = sim.create_lease(kestrel, offering())
+    queued = sim.create_lease(kestrel, offering(), LeaseState.QUEUED)
+    with tenant_scope(lease.tenant_id):
+        assert is_simulated(Lease.objects.get(pk=lease.pk))
+        assert not is_simulated(Lease.objects.get(pk=queued.pk))
+        Cluster.objects.update(provisioner="kubernetes")
+        assert not is_simulated(Lease.objects.get(pk=lease.pk))
 
 
 @pytest.mark.parametrize("missing", ["domain", "ingress"])

@@ -276,7 +276,7 @@ def test_only_members_who_may_use_a_lease_see_its_address_and_token(portal: Port
     Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
     page = portal.get(f"/leases/{lease.pk}/").content.decode()
     address = f"https://{lease.pk.removeprefix('lse_')}.leases.example/"
-    assert f'href="{address}"' in page
+    assert f'href="{address}lab?token={access_token(lease.pk)}"' in page
     assert access_token(lease.pk) in page
     looks = portal.sign_in_as(Role.VIEWER).get(f"/leases/{lease.pk}/").content.decode()
     assert address not in looks
@@ -298,9 +298,19 @@ def test_an_ssh_lease_shows_its_ssh_command_and_an_endpoint_its_curl_command(por
     assert f"curl {address}/models -H 'Authorization: Bearer {access_token(endpoint.pk)}'" in page
 
 
-def test_a_lease_without_ingress_shows_that_connections_are_not_available(portal: PortalSession) -> None:
+def test_a_lease_without_ingress_shows_that_its_ports_are_not_reachable(portal: PortalSession) -> None:
     notebook = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
-    assert "Connections are not available: the cluster of north-1" in portal.read(f"/leases/{notebook.pk}/")
-    assert "Connections are not available" not in portal.sign_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")
     batch = portal.sim.create_lease(portal.owner, offering(), workload="batch", command="python train.py")
-    assert "Connections are not available" not in portal.read(f"/leases/{batch.pk}/")
+    Cluster.objects.update(provisioner="kubernetes")
+    missing = "Other connections are not available: the operator of north-1"
+    assert missing in portal.read(f"/leases/{notebook.pk}/")
+    assert missing not in portal.sign_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")
+    assert missing not in portal.read(f"/leases/{batch.pk}/")
+
+
+def test_a_notebook_opens_signed_in_with_one_click(portal: PortalSession) -> None:
+    notebook = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
+    Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
+    html = portal.get(f"/leases/{notebook.pk}/").content.decode()
+    address = f"https://{notebook.pk.removeprefix('lse_')}.leases.example"
+    assert f'href="{address}/lab?token={access_token(notebook.pk)}"' in html
