@@ -3,9 +3,11 @@
 from asgiref.sync import sync_to_async
 
 from broker.domain.simulated_box.box_facts import BoxFacts
+from broker.provisioners.base import ProvisionSpec
+from broker.provisioners.kubernetes.pod_terminal import open_pod_terminal
 from broker.provisioners.simulated_box_facts import load_box_facts
 from broker.provisioners.simulated_terminal import SimulatedTerminal
-from broker.provisioners.terminals import Terminal, TerminalSize, TerminalUnavailable
+from broker.provisioners.terminals import Terminal, TerminalSize
 from broker.services.leases.lease_terminals import TerminalTarget, load_terminal_spec
 from tenants.services.rls import tenant_scope
 
@@ -14,9 +16,14 @@ async def connect_terminal(target: TerminalTarget, size: TerminalSize) -> Termin
     """Open a terminal in a lease; raise TerminalUnavailable with the reason."""
     if target.is_simulated:
         return SimulatedTerminal(await sync_to_async(_load_facts, thread_sensitive=False)(target))
-    raise TerminalUnavailable("This cluster has no web terminal yet.")
+    return await open_pod_terminal(await sync_to_async(_load_spec, thread_sensitive=False)(target), size)
 
 
 def _load_facts(target: TerminalTarget) -> BoxFacts:
     with tenant_scope(target.lease.tenant_id):
         return load_box_facts(load_terminal_spec(target))
+
+
+def _load_spec(target: TerminalTarget) -> ProvisionSpec:
+    with tenant_scope(target.lease.tenant_id):
+        return load_terminal_spec(target)
