@@ -77,6 +77,7 @@ def test_only_processes_that_call_clusters_mount_a_service_account_token(
     assert carries(full) == {
         "gpubroker-worker",
         "gpubroker-log-collector",
+        "gpubroker-events",
         "gpubroker-agent-north",
         "gpubroker-agent-south",
     }
@@ -106,7 +107,7 @@ def test_selectors_of_services_policies_and_budgets_match_the_intended_pods(rend
 def test_only_processes_that_call_clusters_may_reach_api_servers(full: list[Object]) -> None:
     spec = named(full, "NetworkPolicy", "gpubroker-clusters")["spec"]
     [rule] = spec["podSelector"]["matchExpressions"]
-    assert set(rule["values"]) == {"worker", "log-collector", "agent-north", "agent-south"}
+    assert set(rule["values"]) == {"worker", "log-collector", "events", "agent-north", "agent-south"}
 
 
 def test_web_and_events_are_probed_at_health_and_web_at_start_at_ready(defaults: list[Object]) -> None:
