@@ -80,6 +80,7 @@ class Portal:
             "lease in the queue": f"/leases/{self.leases['waits']}/",
             "extend": f"/leases/{lease}/extend/",
             "release": f"/leases/{lease}/release/",
+            "terminal of a queued lease": f"/leases/{self.leases['waits']}/terminal/",
             "lease that may be stopped": f"/leases/{self.leases['notes']}/",
             "stop": f"/leases/{self.leases['notes']}/stop/",
             "stopped lease": f"/leases/{self.leases['tune']}/",
