@@ -39,10 +39,11 @@ function send(values) {
 function connect() {
   show("connecting");
   terminal.reset();
+  terminal.focus();
   fit.fit();
   socket = new WebSocket(`${part.dataset.terminal}?columns=${terminal.cols}&rows=${terminal.rows}`);
   socket.binaryType = "arraybuffer";
-  socket.addEventListener("open", () => { show("connected"); terminal.focus(); });
+  socket.addEventListener("open", () => show("connected"));
   socket.addEventListener("message", (event) => terminal.write(new Uint8Array(event.data)));
   socket.addEventListener("close", (event) => {
     const why = event.reason || part.dataset.lost;

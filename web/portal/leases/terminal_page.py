@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from broker.domain.geometry.host_resources import format_size
+from broker.domain.geometry.host_resources import format_cpus, format_size
 from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease
@@ -46,6 +46,10 @@ class SimulatedProgramPage:
             " · ".join(word for word in (gpu.name, gpu.profile, format_size(gpu.memory_mib)) if word)
             for gpu in self.facts.gpus
         ]
+
+    @property
+    def cpus(self) -> str:
+        return format_cpus(self.facts.cpu_milli)
 
     @property
     def memory(self) -> str:
