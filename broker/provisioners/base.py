@@ -72,6 +72,7 @@ class ProvisionSpec:
     tenant_id: str = ""
     project_id: str = ""
     gpu_model: str = ""
+    gpu_label: str = ""  # full name of the model
     profile: str = ""
     isolation: str = ""
     price_class: str = ""

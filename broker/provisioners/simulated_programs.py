@@ -15,6 +15,7 @@ from broker.domain.workloads.templates import BATCH, TEMPLATES
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec
 
 MIB_PER_GB = 1024
+HOST_NAME_LETTERS = 8  # of the lease's id
 
 
 def batch_run(spec: ProvisionSpec, *, started: datetime) -> SimulatedRun | None:
@@ -51,10 +52,11 @@ def box_facts(spec: ProvisionSpec) -> BoxFacts:
     count = max(len(spec.slices), 1)
     return BoxFacts(
         gpus=tuple(_box_gpu(spec, place, number) for number, place in enumerate(spec.slices)),
-        hostname=spec.name,
+        hostname=f"lease-{spec.lease_id[-HOST_NAME_LETTERS:]}",
         home=template.home if template else BATCH.home,
         env=(
             *(template.env if template else ()),
+            *(((template.token_env, spec.access_token),) if template and template.token_env else ()),
             *spec.env,
             *((each.name, each.value) for each in spec.secrets if each.value is not None),
         ),
@@ -69,7 +71,7 @@ def _box_gpu(spec: ProvisionSpec, place: ProvisionSlice, number: int) -> BoxGpu:
     total = place.memory_gb * MIB_PER_GB
     is_mig = spec.isolation == Isolation.HARDWARE
     return BoxGpu(
-        name=f"NVIDIA {spec.gpu_model.removeprefix('NVIDIA ')}",
+        name=f"NVIDIA {(spec.gpu_label or spec.gpu_model).removeprefix('NVIDIA ')}",
         uuid=place.uuid or f"GPU-{_made_up_uuid(place.gpu)}",
         memory_mib=total * place.size // place.grid if place.grid else total,
         gpu_memory_mib=total,

@@ -12,6 +12,7 @@ from broker.domain.lifecycle.states import LeaseCondition, LeaseState
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
+from broker.services.inventory.gpu_catalogue import gpu_model_specs
 from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
 from broker.services.placement.leftover_slices import required_cut_efforts
@@ -87,6 +88,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,
         gpu_model=lease.offering.model,
+        gpu_label=_gpu_label(lease.offering.model),
         profile=lease.offering.profile,
         isolation=lease.offering.isolation,
         price_class=lease.offering.price_class,
@@ -95,6 +97,12 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         paid_until=lease.ends_at or extension.end_when_active_from(lease, lease.state_since + soon),
         doubted=LeaseCondition.UNREACHABLE in lease.conditions,
     )
+
+
+def _gpu_label(model: str) -> str:
+    """Return the full name of a listed model; empty for others."""
+    spec = gpu_model_specs().get(model)
+    return spec.label if spec else ""
 
 
 def _volume_spec(lease: Lease) -> VolumeRef | None:

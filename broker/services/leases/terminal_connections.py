@@ -5,7 +5,7 @@ from asgiref.sync import sync_to_async
 from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.provisioners.base import ProvisionSpec
 from broker.provisioners.kubernetes.pod_terminal import open_pod_terminal
-from broker.provisioners.simulated_box_facts import load_box_facts
+from broker.provisioners.simulated_programs import box_facts
 from broker.provisioners.simulated_terminal import SimulatedTerminal
 from broker.provisioners.terminals import Terminal, TerminalSize
 from broker.services.leases.lease_terminals import TerminalTarget, load_terminal_spec
@@ -21,7 +21,7 @@ async def connect_terminal(target: TerminalTarget, size: TerminalSize) -> Termin
 
 def _load_facts(target: TerminalTarget) -> BoxFacts:
     with tenant_scope(target.lease.tenant_id):
-        return load_box_facts(load_terminal_spec(target))
+        return box_facts(load_terminal_spec(target))
 
 
 def _load_spec(target: TerminalTarget) -> ProvisionSpec:

@@ -4,7 +4,7 @@ import pytest
 
 from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.models import Lease
-from broker.provisioners.simulated_box_facts import load_box_facts
+from broker.provisioners.simulated_programs import box_facts
 from broker.services.leases.provision_specs import access_token, load_provision_spec
 from broker.services.secrets import secret_store
 from tenants.services.rls import tenant_scope
@@ -29,7 +29,7 @@ def kestrel(sim: Simulation) -> TenantContext:
 
 def facts(lease: Lease, *, with_secrets: bool = False) -> BoxFacts:
     with tenant_scope(lease.tenant_id):
-        return load_box_facts(load_provision_spec(reload_lease(lease), with_secrets=with_secrets))
+        return box_facts(load_provision_spec(reload_lease(lease), with_secrets=with_secrets))
 
 
 def test_a_slice_is_a_mig_device_with_its_share_of_the_memory(sim: Simulation, kestrel: TenantContext) -> None:

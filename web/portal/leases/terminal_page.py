@@ -10,7 +10,7 @@ from broker.domain.geometry.host_resources import format_cpus, format_size
 from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease
-from broker.provisioners.simulated_box_facts import load_box_facts
+from broker.provisioners.simulated_programs import box_facts
 from broker.services.leases.lease_connections import is_simulated
 from broker.services.leases.provision_specs import load_provision_spec
 from web.portal.leases.lease_pages import find_lease_row
@@ -78,6 +78,6 @@ def show_simulated_page(request: PageRequest, pk: str) -> HttpResponse:
     template = TEMPLATES.get(row.lease.workload)
     if not row.active or template is None or not is_simulated(row.lease):
         return redirect("lease", pk=row.lease.pk)
-    facts = load_box_facts(load_provision_spec(row.lease))
+    facts = box_facts(load_provision_spec(row.lease))
     page = SimulatedProgramPage(row.lease, template.label, facts)
     return render(request, "leases/simulated_page.html", {"page": page})

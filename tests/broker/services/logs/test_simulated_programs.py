@@ -67,7 +67,7 @@ def test_a_session_says_what_it_listens_on(sim: Simulation, kestrel: TenantConte
 
 def test_a_slice_is_what_nvidia_smi_reports(sim: Simulation, kestrel: TenantContext) -> None:
     (first, second) = program_texts(run_batch(sim, kestrel, "nvidia-smi -L"))
-    assert first.startswith("GPU 0: NVIDIA H100-80GB (UUID: GPU-")
+    assert first.startswith("GPU 0: NVIDIA H100 SXM 80GB (UUID: GPU-")
     assert second.strip().startswith("MIG 1g.10gb")
 
 
