@@ -39,7 +39,9 @@ def find_terminal_target(visitor: Visitor, lease_id: str, *, generation: int | N
         raise ObjectNotFound("This lease does not exist.", fix=Fix("List your leases.", "GET", "/api/v1/leases"))
     require(visitor.grants, TERMINAL_ACTION, lease.project.path)
     require_not_suspended(visitor.tenant)
-    if lease.state != LeaseState.ACTIVE or generation not in (None, lease.generation):
+    if generation not in (None, lease.generation):
+        raise LeaseNotActive(f"{lease.name} was started again or moved.", fix="Open a new terminal.")
+    if lease.state != LeaseState.ACTIVE:
         raise LeaseNotActive(
             f"{lease.name} is {lease.state}; a terminal needs an active lease.",
             fix="Wait until it is active, or launch a new one.",

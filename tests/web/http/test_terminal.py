@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,7 +253,8 @@ def test_it_closes_when_the_lease_was_started_again(kestrel: TenantContext, leas
         with tenant_scope(lease.tenant_id):
             Lease.objects.filter(pk=lease.pk).update(generation=F("generation") + 1)
 
-    assert end_of(Browser(lease.pk, bearer(kestrel)), start_again)[0] == 4409
+    code, why = end_of(Browser(lease.pk, bearer(kestrel)), start_again)
+    assert (code, why) == (4409, "fold was started again or moved. Open a new terminal.")
 
 
 def test_it_closes_when_the_session_ends(kestrel: TenantContext, lease: Lease) -> None:
@@ -441,3 +444,10 @@ def test_a_command_that_sleeps_goes_on_by_itself(world: Simulation, kestrel: Ten
 
     run(use())
     assert reload_lease(lease).state == LeaseState.ACTIVE
+
+
+def test_every_close_code_is_documented() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "web-terminal.md").read_text()
+    documented = {int(code) for code in re.findall(r"^\| (\d{4}) \|", text, re.MULTILINE)}
+    used = {served.NORMAL, served.GOING_AWAY, served.TOO_LARGE, served.FAILED, served.IDLE_CODE, served.LIMIT_CODE}
+    assert documented == used | set(served.REFUSED_CODES.values())
