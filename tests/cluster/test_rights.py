@@ -299,7 +299,6 @@ def test_every_right_of_the_broker_role_is_used_and_none_is_missing(
     assert record.denied == []
     given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES, *rbac.POD_ACCESS_RULES)))
     given = {right for right in given if right.verb != "bind"}  # checked when a binding is applied
-    given -= {right for right in given if right.subresource == "exec"}  # test_terminals.py uses them, over WebSocket
     unused = ", ".join(sorted(map(str, given - record.used)))
     assert not unused, f"allowed and never used: {unused}"
 
