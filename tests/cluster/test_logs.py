@@ -17,7 +17,7 @@ from broker.services.logs import log_collection, log_pages
 from tenants.services.rls import tenant_scope
 from tests.broker.services.secrets.saved_secrets import VALUE, save_secret
 from tests.cluster.installation import Installation, offering
-from tests.controlplane.kubelet_logs import OUTPUT, PREVIOUS, give_kubelet_address, write_output
+from tests.controlplane.kubelet_server import OUTPUT, PREVIOUS, give_kubelet_address, write_output
 from tests.controlplane.plane import LOCAL
 from tests.simulation import OPERATOR
 

@@ -1,7 +1,6 @@
-"""Web terminals on a real API server.
+"""Web terminals through a real API server, to shells that the played kubelets start.
 
-The control plane has no kubelet, so no shell starts: the server accepts the request, and says that it reaches
-nobody behind it. The subprotocol itself is tested with a server of our own (test_pod_terminal.py).
+Nodes without the address of their kubelet have no shells: the server says that it reaches nobody.
 """
 
 import asyncio
@@ -11,7 +10,7 @@ import pytest
 
 from broker.models import Lease, get_installation_id
 from broker.provisioners.kubernetes.client.api_connection import connect_api
-from broker.provisioners.kubernetes.client.exec_stream import open_exec_stream
+from broker.provisioners.kubernetes.client.exec_stream import ExecStream, open_exec_stream
 from broker.provisioners.kubernetes.client.transport import Transport
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig
@@ -24,6 +23,8 @@ from tenants.services.rls import tenant_scope
 from tests.broker.domain.fleet import MODELS
 from tests.broker.domain.workloads.test_workloads import KEY
 from tests.cluster.installation import Installation, offering
+from tests.controlplane.kubelet_server import give_kubelet_address
+from tests.controlplane.plane import LOCAL
 from tests.simulation import OPERATOR
 
 pytestmark = pytest.mark.cluster
@@ -87,3 +88,39 @@ def test_a_terminal_finds_the_pod_of_its_lease(installed: Installation, broker: 
     with pytest.raises(TerminalUnavailable) as refused:
         asyncio.run(open_pod_terminal(spec, TerminalSize(), connection=connection))
     assert str(refused.value).startswith(NO_KUBELET)
+
+
+async def read_until(terminal: ExecStream, wanted: bytes) -> bytes:
+    """Read what a shell prints until it has printed something."""
+    seen = b""
+    async with asyncio.timeout(30):
+        while wanted not in seen:
+            output = await terminal.read()
+            assert output, (seen, terminal.end_reason)
+            seen += output
+    return seen
+
+
+def test_a_shell_answers_and_knows_its_size(
+    installed: Installation, broker: dict[str, Any]
+) -> None:
+    lease, _, _ = running(installed)
+    give_kubelet_address(installed.plane.api, installed.node, host=LOCAL, port=installed.plane.places.kubelets)
+    with tenant_scope(lease.tenant_id):
+        spec = load_provision_spec(lease)
+    connection = ClusterConnection(Transport(lambda: broker), DevicePluginDriver(MODELS), get_installation_id())
+
+    async def use() -> str:
+        terminal = await open_pod_terminal(spec, TerminalSize(100, 30), connection=connection)
+        await terminal.write(b"echo answer-$((6*7))\n")
+        await read_until(terminal, b"answer-42")
+        await terminal.resize(TerminalSize(120, 40))
+        await terminal.write(b"sleep 0.5; stty size\n")
+        await read_until(terminal, b"40 120")
+        await terminal.write(b"exit\n")
+        async with asyncio.timeout(30):
+            while await terminal.read():
+                pass
+        return terminal.end_reason
+
+    assert asyncio.run(use()) == "the shell exited with code 0"

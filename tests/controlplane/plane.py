@@ -19,7 +19,7 @@ import urllib3
 
 from deploy.embedded.process import Process, ProcessSpec
 from tests import session
-from tests.controlplane import binaries, commands, kubelet_logs, volumes
+from tests.controlplane import binaries, commands, kubelet_server, volumes
 from tests.controlplane.api import Api, Object, Refused
 from tests.controlplane.certificates import Authority, Pair, new_key, pem, public_pem
 from tests.controlplane.commands import LOCAL, Options, Places
@@ -271,5 +271,6 @@ class ControlPlane:
         }
         (self.folder / "scheduler.yaml").write_text(json.dumps(scheduler))
         played = [*all_of_a_pod(), *all_of_a_node(), *all_of_a_mig_manager(), *volumes.all_of_storage()]
-        played.append(kubelet_logs.all_of_the_output(self.folder))
+        played.append(kubelet_server.all_of_the_output(self.folder))
+        played.append(kubelet_server.all_of_the_commands(self.folder))
         (self.folder / "stages.yaml").write_text("\n---\n".join(map(json.dumps, played)))

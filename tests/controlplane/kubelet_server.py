@@ -1,7 +1,8 @@
-"""Output of containers, which kwok serves from files as a kubelet does.
+"""What kwok serves as a kubelet does: output of containers, and commands in them.
 
-The files have the runtimes' form (CRI), and kwok reads them with the kubelet's own code: since, tail and
-limits are the real ones. One pair of files is the output of every pod.
+Output comes from files in the runtimes' form (CRI), which kwok reads with the kubelet's own code: since, tail
+and limits are the real ones. One pair of files is the output of every pod. A command in a container runs on
+this machine, in the subprotocols of a real API server and kubelet.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,17 @@ def all_of_the_output(folder: Path) -> Object:
         "kind": "ClusterLogs",
         "metadata": {"name": "output"},
         "spec": {"logs": logs},
+    }
+
+
+def all_of_the_commands(folder: Path) -> Object:
+    """Return kwok's rule that a command in any container runs on this machine."""
+    target = {"local": {"workDir": str(folder), "envs": [{"name": "PATH", "value": "/usr/bin:/bin"}]}}
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "ClusterExec",
+        "metadata": {"name": "commands"},
+        "spec": {"execs": [target]},
     }
 
 
