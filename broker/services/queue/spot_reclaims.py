@@ -300,13 +300,13 @@ def _end_reclaim(reclaim: SpotReclaim, state: SpotReclaimState, *, why: str, now
     """End a reclaim; its leases that still run under notice keep running."""
     if not SpotReclaim.objects.open().filter(pk=reclaim.pk).update(state=state.value, state_at=now, why=why):
         return  # another worker was faster
+    reclaim.slots.all().delete()
     with system_scope():
         given = ReclaimNotice.objects.filter(reclaim=reclaim, state=ReclaimNoticeState.GIVEN.value)
         notices = list(given.order_by("lease"))
     for notice in notices:
         with tenant_scope(notice.tenant_id):
             spot_notices.withdraw_notice(notice, why=why, now=now)
-    reclaim.slots.all().delete()
     outbox.enqueue("broker.run_queue", f"{reclaim.gpu_model_id}|{reclaim.region}", now=now)
 
 

@@ -328,7 +328,12 @@ def _finish_stop(lease: Lease, _observation: Observation, now: datetime) -> None
 
 
 def _handle_node_loss_while_stopping(lease: Lease, observation: Observation, now: datetime) -> None:
-    if not _needs_no_observation(lease, now) or not relocation_steps.start_at_target_unproven(lease, now=now):
+    lost_for_good = _needs_no_observation(lease, now)
+    if lost_for_good and relocation_steps.start_at_target_unproven(lease, now=now):
+        return
+    if lost_for_good and preemption.is_preempted(lease):
+        preemption.finish_stop(lease, now=now)
+    else:
         schedule_check(lease, observation, now)
 
 

@@ -10,6 +10,7 @@ from broker.services.leases.lease_requests import MIN_DURATION_S
 from broker.services.leases.lifecycle import stop_and_start, termination
 from ports import outbox
 from tenants.services.actors import SYSTEM
+from tenants.services.authentication import require_not_suspended
 from tenants.services.errors import ProblemError
 
 RECHECK_AFTER = timedelta(seconds=10)  # if the message that queues it again is lost
@@ -43,7 +44,7 @@ def _may_queue_again(lease: Lease, *, now: datetime, at: datetime | None) -> boo
 
 def finish_stop(lease: Lease, *, now: datetime) -> None:
     """Finish the stop of a lease; a preempted one is queued again."""
-    again = _was_preempted(lease)
+    again = is_preempted(lease)
     stop_and_start.finish_stop(lease, now=now, due_at=now + RECHECK_AFTER if again else None)
     if again:
         outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
@@ -54,16 +55,17 @@ def start_preempted_lease(lease: Lease, *, now: datetime) -> None:
 
     A lease that its tenant stopped stays as it is.
     """
-    if not _was_preempted(lease):
+    if not is_preempted(lease):
         return
     try:
+        require_not_suspended(lease.project.tenant)
         stop_and_start.start_lease(lease, actor=SYSTEM, now=now, cause="queued again after it was preempted")
     except ProblemError as error:
         cause = f"preempted, and not queued again: {error.detail}"
         termination.release_lease(lease, reason=EndReason.PREEMPTED, now=now, cause=cause)
 
 
-def _was_preempted(lease: Lease) -> bool:
+def is_preempted(lease: Lease) -> bool:
     """Return whether a stopping or stopped lease was stopped by preemption."""
     if not lease.requeue_when_preempted:
         return False

@@ -1,30 +1,39 @@
 """Spot leases are reclaimed by notice for on-demand requests."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from broker.domain.lifecycle.states import EndReason
-from broker.models import Gpu, Lease, Node, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
+from broker.models import Gpu, Lease, Node, NodeState, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
 from broker.provisioners.base import ClusterUnreachable, CommandFailed, Observation, ObservedState
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.leases import checkpoints
 from broker.services.queue import spot_reclaims
-from ports import mail
+from ports import clock, mail, outbox
 from tenants.domain.roles import Role
 from tenants.models import Quota, QuotaKind
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import system_scope, tenant_scope
+from tests.database import OwnDatabase
 from tests.simulation import (
+    NOW,
     Simulation,
     TenantContext,
     create_gpus,
     create_tenant,
     held_allocations,
     lose_gpu,
+    node_of,
     offering,
     reload_lease,
+    set_node_state,
     soft_offering,
     transitions_of,
 )
@@ -527,3 +536,55 @@ def test_shares_of_a_gpu_are_reclaimed_for_a_share(sim: Simulation, swift: Tenan
     sim.run_with_sweeps(330)
     assert reload_lease(own).state == "active"
     assert [reload_lease(lease).end_reason for lease in small] == ["preempted", "preempted"]
+
+
+def test_a_preempted_lease_of_a_suspended_tenant_is_not_queued_again(sim: Simulation, swift: TenantContext) -> None:
+    lease = sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, requeue_when_preempted=True)
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    with tenant_scope(swift.tenant.pk):
+        tenants.suspend(swift.tenant, actor=SYSTEM, now=sim.now, why="unpaid")
+    sim.run_with_sweeps(330)
+    assert (reload_lease(lease).state, reload_lease(lease).end_reason) == ("released", "preempted")
+    assert "was suspended on" in transitions_of(lease)[-2].cause
+
+
+def test_a_preempted_lease_on_a_node_lost_while_it_stops_is_queued_again(sim: Simulation, swift: TenantContext) -> None:
+    lease = sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, requeue_when_preempted=True)
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    sim.run((notice.reclaim_at - sim.now).total_seconds() + 0.1)
+    assert reload_lease(lease).state == "stopping"
+    set_node_state(node_of(lease), NodeState.LOST, sim)
+    sim.run_with_sweeps(60)
+    assert (reload_lease(lease).state, held_allocations(lease)) == ("queued", [])
+
+
+def test_two_planners_at_once_reclaim_each_lease_for_one_request(own_database: OwnDatabase) -> None:
+    requests = 4
+    with clock.frozen_at(NOW) as standing, outbox.captured(lambda *_: None):
+        sim = Simulation(standing)
+        with outbox.captured(sim.record_message):
+            create_gpus(8)
+            swift, kestrel = create_tenant("Swift"), create_tenant("Kestrel")
+            leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(8)]
+            sim.clock.at += PAST_MINIMUM
+            waiting = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(requests)]
+        barrier = threading.Barrier(requests)
+
+        def plan(number: int) -> int:
+            lease, given = reload_lease(waiting[number]), 0
+            barrier.wait(60)
+            while not given:  # another plans at the moment
+                given = spot_reclaims.give_notice_for(lease, now=sim.now)
+            connections.close_all()
+            return given
+
+        with ThreadPoolExecutor(requests) as pool:
+            assert sum(pool.map(plan, range(requests))) == requests
+        assert len({notice.lease_id for notice in notices()}) == len(notices()) == requests
+        assert PromisedSlot.objects.values("gpu").distinct().count() == requests
+        assert [bool(reload_lease(lease).reclaim_at) for lease in leases].count(True) == requests
