@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from billing.services.emails import email_delivery
+from billing.services.emails import email_delivery, lease_emails
 from billing.services.funds.budgets import budget_alerts, budget_stops
 from billing.services.funds.grants import grant_expiry
 from billing.services.invoicing import metering
@@ -131,6 +131,12 @@ def send_email(email_id: str, tenant_id: str) -> None:
     except Exception as error:
         if not email_delivery.record_unexpected_failure(email_id, tenant_id, error, now=now):
             raise
+
+
+@task("billing.queue_lease_emails")
+def queue_lease_emails() -> None:
+    """Queue the e-mails of new notices about leases."""
+    lease_emails.queue_lease_emails(now=clock.now())
 
 
 @task("billing.send_due_emails")

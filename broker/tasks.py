@@ -8,6 +8,8 @@ from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
 from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements, checkpoints
+from broker.services.leases.end_notices import end_checks
+from broker.services.leases.schedules import due_schedules
 from broker.services.logs import log_retention
 from broker.services.queue import queue_scheduling, spot_reclaims
 from broker.services.reconciler import lease_reconciler
@@ -75,6 +77,16 @@ def sweep_due() -> None:
     leases_and_volumes = (*lease_reconciler.due_messages(now=now), *volume_lifecycle.due_volumes(now=now))
     for message in (*leases_and_volumes, *layouts_and_plans):
         outbox.send(*message)
+
+
+@task("broker.check_lease_ends")
+def check_lease_ends() -> None:
+    end_checks.check_lease_ends(now=clock.now())
+
+
+@task("broker.run_schedules")
+def run_schedules() -> None:
+    due_schedules.run_due_schedules(now=clock.now())
 
 
 @task("broker.sweep_all")

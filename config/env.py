@@ -6,7 +6,7 @@
 import json
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, PositiveInt, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -165,6 +165,10 @@ class EnvironmentSettings(BaseSettings):
     provision_timeout_s: int = Field(
         default=600,
         description="A lease that is not active this many seconds after placement ends as provision_timeout.",
+    )
+    lease_end_notices_s: tuple[PositiveInt, ...] = Field(
+        default=(3600, 900),
+        description="How many seconds before a lease ends its requester is notified. Empty: never.",
     )
     log_max_bytes: int = Field(
         default=4 * 1024 * 1024,

@@ -293,6 +293,8 @@ CELERY_BEAT_SCHEDULER = "config.beat:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
     "probe-clusters": {"task": "broker.probe_clusters", "schedule": 15.0, "options": {"expires": 15}},
+    "check-lease-ends": {"task": "broker.check_lease_ends", "schedule": 15.0, "options": {"expires": 15}},
+    "run-schedules": {"task": "broker.run_schedules", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "delete-old-logs": {"task": "broker.delete_old_logs", "schedule": 3600.0, "options": {"expires": 3600}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
@@ -302,6 +304,7 @@ CELERY_BEAT_SCHEDULE = {
     "post-and-seal-ledger": {"task": "billing.post_and_seal_ledger", "schedule": 600.0, "options": {"expires": 600}},
     "check-budgets": {"task": "billing.check_budgets", "schedule": 60.0, "options": {"expires": 60}},
     "stop-budgets": {"task": "billing.stop_budgets", "schedule": 60.0, "options": {"expires": 60}},
+    "queue-lease-emails": {"task": "billing.queue_lease_emails", "schedule": 15.0, "options": {"expires": 15}},
     "send-due-emails": {"task": "billing.send_due_emails", "schedule": 30.0, "options": {"expires": 30}},
     "run-dunning": {"task": "billing.run_dunning", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
@@ -329,6 +332,7 @@ QUOTE_TTL_S = env.quote_ttl_s
 SPOT_FREE_INTERRUPTION_S = env.spot_free_interruption_s
 SPOT_NOTICE_S, SPOT_MIN_RUNTIME_S = env.spot_notice_s, env.spot_min_runtime_s
 PROVISION_TIMEOUT_S = env.provision_timeout_s
+LEASE_END_NOTICES_S = env.lease_end_notices_s
 LOG_MAX_BYTES = env.log_max_bytes
 LOG_RETENTION_DAYS = env.log_retention_days
 RELOCATION_NOTICE_S = env.relocation_notice_s

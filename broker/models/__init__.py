@@ -1,7 +1,11 @@
 from broker.models.allocations import Allocation
 from broker.models.clusters import ClusterCredential, ClusterExamination, ClusterObject, ClusterWatch
 from broker.models.inventory import Cluster, Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState
+from broker.models.lease_arrays import LeaseArray
+from broker.models.lease_attempts import LeaseAttempt
 from broker.models.lease_logs import LeaseLog, LeaseLogChunk
+from broker.models.lease_notices import LeaseNotice
+from broker.models.lease_schedules import LeaseSchedule, OverlapPolicy, ScheduledRun, ScheduledRunResult
 from broker.models.leases import Lease, StaleLease
 from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, get_installation_id
@@ -27,13 +31,18 @@ __all__ = [
     "InventoryChange",
     "LayoutPolicy",
     "Lease",
+    "LeaseArray",
+    "LeaseAttempt",
     "LeaseLog",
     "LeaseLogChunk",
+    "LeaseNotice",
+    "LeaseSchedule",
     "Node",
     "NodeState",
     "Offering",
     "OfferingState",
     "Orphan",
+    "OverlapPolicy",
     "PromisedSlot",
     "ReclaimNotice",
     "Relocation",
@@ -41,6 +50,8 @@ __all__ = [
     "RelocationPlan",
     "Repartition",
     "RepartitionLogEntry",
+    "ScheduledRun",
+    "ScheduledRunResult",
     "Secret",
     "SecretVersion",
     "SimulatedNode",

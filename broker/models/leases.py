@@ -1,12 +1,13 @@
 """Leases: a tenant's right to capacity. Only `Lease.move` writes the state."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import connection, models
 from django.db.models import Q
 
 from broker.domain.geometry.host_resources import HostResources
+from broker.domain.lifecycle.automatic_extension import AutomaticExtension
 from broker.domain.lifecycle.lease_transitions import ENDING_STATES, HOLDS_CAPACITY, NEXT_STATES, SETTLED_STATES
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
@@ -61,6 +62,19 @@ class Lease(TenantOwned):
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
     relocatable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
+    # Extended by so many seconds at a time until its duration reaches the limit; zero: never.
+    extend_by_s = models.PositiveIntegerField(default=0, db_default=0)
+    extend_limit_s = models.PositiveIntegerField(default=0, db_default=0)
+    extend_with_token = models.CharField(  # the token that allowed it, whose cap applies
+        max_length=ID_LENGTH, blank=True, default="", db_default=""
+    )
+    notify_on_end = models.BooleanField(default=False, db_default=False)  # e-mail whoever requested it when it is over
+    starts_at = models.DateTimeField(null=True)  # not placed before; null: as soon as capacity is free
+    retries = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often a failed command is run again
+    attempt_limit_s = models.PositiveIntegerField(default=0, db_default=0)  # of one run; zero: as long as the lease
+    attempt = models.PositiveSmallIntegerField(default=1, db_default=1)  # the current run of its command
+    array = models.ForeignKey("LeaseArray", on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
+    array_index = models.PositiveSmallIntegerField(null=True)
     # What a spot lease was promised, and what it asked for at its end; zero for other leases.
     spot_notice_s = models.PositiveIntegerField(default=0, db_default=0)
     spot_min_runtime_s = models.PositiveIntegerField(default=0, db_default=0)
@@ -123,6 +137,9 @@ class Lease(TenantOwned):
             models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
             models.Index(fields=["ended_at"], name="lease_ended"),  # live leases have null here
+            models.Index(fields=["ended_at"], name="lease_end_to_report", condition=Q(notify_on_end=True)),
+            models.Index(fields=["ends_at"], name="lease_end_known", condition=Q(state="active")),
+            models.Index(fields=["array", "array_index"], name="lease_of_array", condition=Q(array__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -148,6 +165,10 @@ class Lease(TenantOwned):
         return HostResources(self.cpu_milli, self.host_memory_mib, self.scratch_mib)
 
     @property
+    def automatic_extension(self) -> AutomaticExtension:
+        return AutomaticExtension(self.extend_by_s, self.extend_limit_s)
+
+    @property
     def spot_terms(self) -> SpotTerms:
         """Return what it was promised as a spot lease; zero for any other."""
         return SpotTerms(self.spot_notice_s, self.spot_min_runtime_s)
@@ -160,6 +181,17 @@ class Lease(TenantOwned):
     @property
     def queues_since(self) -> datetime:
         return self.requeued_at or self.created_at
+
+    @property
+    def run_ends_at(self) -> datetime | None:
+        """Return when the time limit of the present run is reached; None without one."""
+        if not self.attempt_limit_s or self.active_at is None:
+            return None
+        return self.active_at + timedelta(seconds=self.attempt_limit_s)
+
+    def is_scheduled(self, now: datetime) -> bool:
+        """Return whether it is queued and not to be placed yet."""
+        return self.state == LeaseState.QUEUED and self.queues_since > now
 
     @property
     def ever_active(self) -> bool:

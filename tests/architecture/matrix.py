@@ -63,8 +63,9 @@ from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
 from billing.services.tax import tax_determination, tax_rates
-from broker.models import Allocation, Lease, Node, Offering, RelocationPlan, Repartition
+from broker.models import Allocation, Lease, LeaseArray, Node, Offering, RelocationPlan, Repartition
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.leases.schedules import schedule_records
 from broker.services.secrets import secret_store
 from broker.services.volumes import volume_lifecycle
 from tenants.domain.roles import Role
@@ -320,6 +321,20 @@ def a_volume(world: TenantWithOwner) -> str:
     )
 
 
+def a_lease_array(world: TenantWithOwner) -> str:
+    values = {"name": "of the matrix", "size": 1, "created_at": current_time(), "requested_by": "usr_1"}
+    return str(LeaseArray.objects.create(tenant=world.tenant, project=world.root, **values).pk)
+
+
+def a_lease_schedule(world: TenantWithOwner) -> str:
+    name = f"of the matrix {current_time().timestamp()}"
+    wanted = LeaseRequest(offering_id=an_offering().pk, name=name, max_duration_s=3600)
+    made = schedule_records.create_schedule(
+        wanted, cron="0 3 * * *", time_zone="UTC", project=world.root, actor=SYSTEM, now=current_time()
+    )
+    return str(made.pk)
+
+
 def a_secret(world: TenantWithOwner) -> str:
     name = f"OF_THE_MATRIX_{current_time().timestamp():.6f}".replace(".", "_")
     made = secret_store.create_secret(project=world.root, name=name, value="v", actor=SYSTEM, now=current_time())
@@ -570,6 +585,8 @@ PLACED = frozenset(
         "lease",
         "quote",
         "volume",
+        "lease array",
+        "lease schedule",
         "secret",
         "project",
         "member",
@@ -607,6 +624,8 @@ THINGS: dict[str, Thing] = {
     "price version": lambda world: str(create_priced_offering().price_versions.get().pk),
     "own price": an_own_price,
     "volume": in_its_tenant(a_volume),
+    "lease array": in_its_tenant(a_lease_array),
+    "lease schedule": in_its_tenant(a_lease_schedule),
     "secret": in_its_tenant(a_secret),
     "ssh key": an_ssh_key,
     "offering": lambda world: str(an_offering().pk),
@@ -790,6 +809,45 @@ ROWS: dict[str, Row] = {
     "api/v1/leases/<str:pk>/logs": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/logs/download": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/connections": api("leases", thing="lease", opens=True, GET=WORKERS, part=SAME),
+    "api/v1/lease-arrays": api(
+        "leases",
+        GET=ALL,
+        POST=WORKERS,
+        body=lambda w: {
+            "name": "new",
+            "project": w.root.pk,
+            "offering": an_offering().pk,
+            "max_duration_s": 3600,
+            "array_size": 1,
+        },
+        part=SAME,
+    ),
+    "api/v1/lease-arrays/<str:pk>": api("leases", thing="lease array", GET=ALL, part=SAME),
+    "api/v1/lease-arrays/<str:pk>/release": api("leases", thing="lease array", POST=WORKERS, part=SAME),
+    "api/v1/lease-schedules": api(
+        "leases",
+        GET=ALL,
+        POST=WORKERS,
+        body=lambda w: {
+            "name": f"new-{current_time().timestamp()}",
+            "project": w.root.pk,
+            "cron": "0 3 * * *",
+            "lease": {"offering": an_offering().pk, "max_duration_s": 3600},
+        },
+        part=SAME,
+    ),
+    "api/v1/lease-schedules/<str:pk>": api(
+        "leases",
+        thing="lease schedule",
+        GET=ALL,
+        PATCH=WORKERS,
+        DELETE=WORKERS,
+        body=lambda w: {"cron": "0 4 * * *"},
+        part=SAME,
+    ),
+    "api/v1/lease-schedules/<str:pk>/runs": api("leases", thing="lease schedule", GET=ALL, part=SAME),
+    "api/v1/leases/<str:pk>/attempts": api("leases", thing="lease", GET=ALL, part=SAME),
+    "api/v1/leases/<str:pk>/notices": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/allocations": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/queue-entries": api("leases", GET=ALL, part=SAME),
     "api/v1/events": api("leases", GET=ALL, part=SAME),
@@ -985,6 +1043,12 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/allow-relocation/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "lease-arrays/<str:pk>/": page(thing="lease array", GET=ALL, part=SAME),
+    "lease-arrays/<str:pk>/release/": page(thing="lease array", GET=WORKERS, POST=WORKERS, part=SAME),
+    "schedules/": page(GET=ALL, part=SAME),
+    "schedules/<str:pk>/": page(thing="lease schedule", GET=ALL, POST=WORKERS, part=SAME),
+    "schedules/<str:pk>/delete/": page(thing="lease schedule", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/end-terms/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "volumes/": page(GET=ALL, POST=WORKERS, part=SAME),

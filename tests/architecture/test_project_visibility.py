@@ -17,7 +17,10 @@ from billing.models import Budget, Invoice
 from billing.services.funds.budgets import budget_settings
 from billing.services.invoicing import drafts
 from billing.services.rating import lease_rating
-from broker.models import Lease, Volume
+from broker.models import Lease, LeaseArray, LeaseSchedule, Volume
+from broker.services.leases import lease_arrays
+from broker.services.leases.lease_requests import LeaseRequest
+from broker.services.leases.schedules import schedule_records
 from broker.services.secrets import secret_store
 from tenants.domain.roles import Role, RoleGrant, RoleGrants
 from tenants.models import (
@@ -171,14 +174,22 @@ def create_records(portal: PortalSession, project: Project, word: str) -> Projec
                 tenant=portal.owner.tenant, name=f"{word}-token", scopes=["leases:read"],
                 expires_at=sim.now + timedelta(days=1), actor=actor, now=sim.now, **bearer,
             )  # fmt: skip
+        schedule = schedule_records.create_schedule(
+            LeaseRequest(offering_id=small.pk, name=f"{word}-schedule", max_duration_s=3600, command=word),
+            cron="0 3 * * *", time_zone="UTC", project=project, actor=actor, now=sim.now,
+        )  # fmt: skip
         member = Member.objects.get(user=user)
+        array = lease_arrays.request_array(
+            LeaseRequest(offering_id=small.pk, name=f"{word}-array", max_duration_s=3600),
+            size=1, project=project, actor=actor, now=sim.now,
+        )  # fmt: skip
         secret = secret_store.create_secret(
             project=project, name=f"{word.upper()}_SECRET", value=word, actor=actor, now=sim.now
         )
     group.ids = {
         "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
         "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
-        "secret": secret.pk,
+        "secret": secret.pk, "lease array": array.pk, "lease schedule": schedule.pk,
     }  # fmt: skip
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000
@@ -222,7 +233,7 @@ def identifying_patterns(records: TenantRecords) -> dict[str, re.Pattern[str]]:
     values |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
     own, root = records.alpha.project.pk, records.portal.owner.project.pk
     with tenant_scope(records.portal.owner.tenant.pk):
-        for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
+        for model in (Lease, LeaseArray, LeaseSchedule, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
             # the root's quota is shown to members of every project
             for row in model.objects.exclude(project=own):
                 if not (model is Quota and row.project_id == root):

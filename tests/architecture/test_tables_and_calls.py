@@ -42,9 +42,13 @@ from broker.models import (
     Relocation,
     RelocationPlan,
     Repartition,
+    ScheduledRun,
 )
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
+from broker.services.leases import attempt_records, lease_arrays
+from broker.services.leases.lease_requests import LeaseRequest
+from broker.services.leases.schedules import schedule_records
 from broker.services.repartition import layout_rows
 from broker.services.secrets import secret_store
 from ports import payments
@@ -134,6 +138,9 @@ def house(settings: Any) -> Iterator[House]:
         yield House(portal, operator, {**create_tenant_data(portal), **create_operator_data(portal, operator)})
 
 
+BATCH_JOB: dict[str, Any] = {"workload": "batch", "command": "train"}
+
+
 def create_tenant_data(portal: PortalSession) -> dict[str, str]:
     """Create a tenant's history: leases, money, members and leftovers."""
     sim, owner = portal.sim, portal.owner
@@ -145,7 +152,7 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
     sim.run(60)
     volume = sim.create_volume(owner)
     sim.create_lease(owner, offering("2g.20gb"), project=child, max_duration_s=9000)
-    active = sim.create_lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
+    active = sim.create_lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000, **BATCH_JOB)
     with rls.tenant_scope(owner.tenant.pk):
         budget_settings.set_budget(project=owner.project, limit_minor=10**6, actor=owner.actor, now=sim.now)
         set_tax_rate("DE", 19)
@@ -168,9 +175,34 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
         secret = secret_store.create_secret(
             project=owner.project, name="HF_TOKEN", value="v", actor=owner.actor, now=sim.now
         )
+        attempt_records.record_attempt(active, ended_at=sim.now, exit_code=1, text="its command failed: exit code 1")
+        array = lease_arrays.request_array(
+            LeaseRequest(offering_id=offering("1g.10gb").pk, name="sweep", max_duration_s=3600),
+            size=2,
+            project=owner.project,
+            actor=owner.actor,
+            now=sim.now,
+        )
+        schedule = schedule_records.create_schedule(
+            LeaseRequest(offering_id=offering("1g.10gb").pk, name="nightly", max_duration_s=3600),
+            cron="0 3 * * *",
+            time_zone="UTC",
+            project=owner.project,
+            actor=owner.actor,
+            now=sim.now,
+        )
+        past = {"due_at": sim.now - timedelta(hours=1), "made_at": sim.now}
+        ScheduledRun.objects.create(tenant=owner.tenant, schedule=schedule, result="skipped", **past)
     ssh_keys.add_key(name="laptop", public_key=PUBLIC_KEY, actor=owner.actor, now=sim.now)
     owner.token()
-    return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk, "secret": secret.pk}
+    return {
+        "lease": active.pk,
+        "invoice": invoice.pk,
+        "volume": volume.pk,
+        "secret": secret.pk,
+        "lease array": array.pk,
+        "lease schedule": schedule.pk,
+    }
 
 
 def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, str]:

@@ -101,9 +101,7 @@ async def read_until(terminal: ExecStream, wanted: bytes) -> bytes:
     return seen
 
 
-def test_a_shell_answers_and_knows_its_size(
-    installed: Installation, broker: dict[str, Any]
-) -> None:
+def test_a_shell_answers_and_knows_its_size(installed: Installation, broker: dict[str, Any]) -> None:
     lease, _, _ = running(installed)
     give_kubelet_address(installed.plane.api, installed.node, host=LOCAL, port=installed.plane.places.kubelets)
     with tenant_scope(lease.tenant_id):

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from broker.domain.lifecycle.states import EndReason
-from broker.models import Cluster
+from broker.models import Cluster, Lease
+from broker.services.leases import attempt_records
 from broker.services.leases.lease_connections import lease_connections_of
 from broker.services.leases.lifecycle import extension
 from broker.services.reconciler import lease_reconciler
@@ -105,3 +106,31 @@ def test_extending_a_batch_job_extends_its_deadline(installed: Installation) -> 
     (after,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
     assert after > before
     assert 3600 + 7200 <= after <= 3600 + 7200 + 60
+
+
+@pytest.mark.deep
+def test_a_failed_batch_job_is_run_again_as_a_new_generation(installed: Installation) -> None:
+    requested = installed.sim.request_lease(
+        installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:fail-8s", command="train", retries=1
+    )
+    lease = installed.until(requested, "active")
+    installed.plane.api.until(
+        JOBS,
+        lambda found: any(lease.pk in str(job["metadata"]) and job["status"].get("failed") for job in found["items"]),
+    )
+    installed.sim.clock.at = datetime.now(UTC)
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=installed.sim.now)
+    waiting = installed.until(lease, "queued")
+    assert (waiting.attempt, waiting.active_at) == (2, None)
+    assert installed.ours(JOBS) == []
+    with tenant_scope(lease.tenant_id):
+        (run,) = attempt_records.attempts_of(lease)
+        assert (run.exit_code, run.counted) == (1, True)
+        Lease.objects.filter(pk=lease.pk).update(requeued_at=installed.sim.now)  # the wait is over
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=installed.sim.now)
+    again = installed.until(lease, "active")
+    assert again.generation > lease.generation
+    (pod,) = installed.ours("/api/v1/pods")
+    assert {"name": "GPUBROKER_ATTEMPT", "value": "2"} in pod["spec"]["containers"][0]["env"]
+    installed.sim.release_lease(again)
+    installed.until(again, "released")

@@ -5,12 +5,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from broker.domain.lifecycle.command_retries import MAX_RETRIES
 from broker.domain.lifecycle.states import EndReason, LeaseState, PriceClass
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.secret_variables import MAX_VARIABLES
 from broker.domain.workloads.templates import TEMPLATES
 from broker.domain.workloads.validation import LONGEST_VALUE, MOST_KEYS, MOST_VARIABLES
-from broker.models import Allocation, Lease, Transition
+from broker.models import Allocation, Lease, LeaseAttempt, LeaseNotice, Transition
 from tenants.domain.single_line_text import has_control
 from tenants.domain.ssh_keys import LONGEST_KEY
 from web.api.serializer_fields import NameField, StrictSerializer, TagsField
@@ -120,6 +121,34 @@ class LeaseCreate(StrictSerializer):
         help_text="Shell command that is run in a spot lease when it gets notice, such as `kill -USR1 1`.",
     )
     tags = TagsField(default=dict)
+    starts_at = serializers.DateTimeField(
+        allow_null=True, default=None, help_text="Not placed before this time, at most 30 days ahead; null: at once."
+    )
+    extend_by_s = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_INTEGER,
+        default=0,
+        help_text="Extend automatically by so many seconds at a time, as far as quotas and budgets allow; 0: never.",
+    )
+    extend_limit_s = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_INTEGER,
+        default=0,
+        help_text="Total duration that automatic extension never exceeds.",
+    )
+    notify_on_end = serializers.BooleanField(default=False, help_text="E-mail the requester when the lease has ended.")
+    retries = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_RETRIES,
+        default=0,
+        help_text="How often a failed batch command is run again, after 30 s, doubled each time up to 1 h.",
+    )
+    attempt_limit_s = serializers.IntegerField(
+        min_value=0,
+        max_value=MAX_INTEGER,
+        default=0,
+        help_text="Time limit of one run of a batch command; a longer run counts as failed. 0: none.",
+    )
     quote = serializers.CharField(
         max_length=1000,
         allow_blank=True,
@@ -132,6 +161,9 @@ class LeaseChange(StrictSerializer):
     name = NameField(required=False)
     relocatable = serializers.BooleanField(required=False)
     tags = TagsField(required=False)
+    extend_by_s = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER, required=False)
+    extend_limit_s = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER, required=False)
+    notify_on_end = serializers.BooleanField(required=False)
 
 
 class LeaseExtension(StrictSerializer):
@@ -170,6 +202,14 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     requeue_when_preempted = serializers.BooleanField()
     checkpoint_command = serializers.CharField()
     tags = serializers.DictField(child=serializers.CharField())
+    starts_at = serializers.DateTimeField(allow_null=True)
+    extend_by_s = serializers.IntegerField()
+    extend_limit_s = serializers.IntegerField()
+    notify_on_end = serializers.BooleanField()
+    retries = serializers.IntegerField()
+    attempt_limit_s = serializers.IntegerField()
+    array = serializers.CharField(allow_null=True)
+    array_index = serializers.IntegerField(allow_null=True)
     quote = serializers.CharField(allow_null=True)
 
 
@@ -206,6 +246,7 @@ class LeaseStatusOut(serializers.Serializer[Lease]):
     end_reason = serializers.ChoiceField(choices=END_REASONS)
     exit_code = serializers.IntegerField(allow_null=True, help_text="Of its command, once that has ended by itself.")
     generation = serializers.IntegerField()
+    attempt = serializers.IntegerField(help_text="The current run of its command; 1 is the first.")
 
 
 class RequesterOut(serializers.Serializer[Any]):
@@ -263,6 +304,14 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "requeue_when_preempted": lease.requeue_when_preempted,
                 "checkpoint_command": lease.checkpoint_command,
                 "tags": lease.tags,
+                "starts_at": lease.starts_at,
+                "extend_by_s": lease.extend_by_s,
+                "extend_limit_s": lease.extend_limit_s,
+                "notify_on_end": lease.notify_on_end,
+                "retries": lease.retries,
+                "attempt_limit_s": lease.attempt_limit_s,
+                "array": lease.array_id,
+                "array_index": lease.array_index,
                 "quote": lease.quote_id or None,
             },
             "status": {
@@ -278,6 +327,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "end_reason": lease.end_reason,
                 "exit_code": lease.exit_code,
                 "generation": lease.generation,
+                "attempt": lease.attempt,
             },
             "requested_by": {"id": lease.requested_by, "label": lease.requested_by_label},
             "created_at": lease.created_at,
@@ -318,6 +368,31 @@ class AllocationOut(serializers.ModelSerializer[Allocation]):
     def get_placement(self, allocation: Allocation) -> dict[str, int]:
         """Return its range of memory slices on the GPU."""
         return {"start": allocation.placement.lower, "size": allocation.placement.upper - allocation.placement.lower}
+
+
+class LeaseNoticeOut(serializers.ModelSerializer[LeaseNotice]):
+    """A notice about the end of a lease."""
+
+    class Meta:
+        model = LeaseNotice
+        fields = ("id", "kind", "lead_s", "ends_at", "text", "made_at")
+        extra_kwargs = {
+            "lead_s": {"help_text": "Of `ends_soon`: how many seconds before the end."},
+            "text": {"help_text": "Of `extension_refused`: why."},
+        }
+
+
+class LeaseAttemptOut(serializers.ModelSerializer[LeaseAttempt]):
+    """A run of a batch command that is over."""
+
+    class Meta:
+        model = LeaseAttempt
+        fields = ("id", "number", "generation", "started_at", "ended_at", "exit_code", "text", "counted", "retry_at")
+        extra_kwargs = {
+            "exit_code": {"help_text": "Null where the command left none."},
+            "counted": {"help_text": "False: lost by the provider, so no retry was used."},
+            "retry_at": {"help_text": "When the command is run again; null: it is not."},
+        }
 
 
 class QueueEntryOut(serializers.Serializer[Lease]):

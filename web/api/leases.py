@@ -13,7 +13,8 @@ from rest_framework.response import Response
 
 from broker.domain.lifecycle.states import EndReason, LeaseState, PriceClass
 from broker.models import Allocation, Lease, Transition
-from broker.services.leases import lease_names, relocation_consent
+from broker.services.leases import attempt_records, lease_names, relocation_consent
+from broker.services.leases.end_notices import end_terms, notice_records
 from broker.services.leases.lease_connections import lease_connections_of
 from broker.services.leases.lease_requests import LeaseRequest, queue_lease, send_offering_query
 from broker.services.leases.lifecycle import extension, stop_and_start, termination
@@ -27,9 +28,11 @@ from web.api.lease_serializers import (
     LEASE_STATES,
     AllocationOut,
     ConnectionOut,
+    LeaseAttemptOut,
     LeaseChange,
     LeaseCreate,
     LeaseExtension,
+    LeaseNoticeOut,
     LeaseOut,
     TransitionOut,
     TransitionPage,
@@ -40,6 +43,7 @@ from web.http.idempotency import idempotent
 
 TAG_PARAMETER = re.compile(r"tag\.(.{1,60})", re.DOTALL)
 SEQ_CURSOR = re.compile(r"[0-9]{1,9}")
+END_TERMS = ("extend_by_s", "extend_limit_s", "notify_on_end")
 TRANSITIONS_PER_PAGE = 500  # per response
 
 
@@ -52,6 +56,7 @@ class LeaseRows(RowViewSet):
         "end_reason": QueryFilter("end_reason", choices=tuple(END_REASONS)),
         "project": QueryFilter("project_id"),
         "offering": QueryFilter("offering_id"),
+        "array": QueryFilter("array_id"),
     }
 
 
@@ -70,7 +75,9 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
         "created_at__lte": QueryFilter("created_at__lte", "moment"),
     }
     parameters = frozenset({"requested_by"})  # `me` is the caller
-    actions_needed = needs("leases.read", "list", "retrieve", "transitions", "allocations") | needs(
+    actions_needed = needs(
+        "leases.read", "list", "retrieve", "transitions", "allocations", "attempts", "notices"
+    ) | needs(
         "leases.write",
         *("create", "partial_update", "destroy", "release", "extend", "stop", "start"),
         "connections",  # credentials are only for those who may use the lease
@@ -89,7 +96,9 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         self.beside = {
-            "places": load_queue_positions([lease for lease in rows if lease.state == LeaseState.QUEUED]),
+            "places": load_queue_positions(
+                [row for row in rows if row.state == LeaseState.QUEUED and not row.is_scheduled(self.now)]
+            ),
             "moves": relocation_consent.announced_relocations(rows),
         }
         return rows
@@ -124,9 +133,11 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=LeaseChange)
     def partial_update(self, request_: Request, pk: str) -> Response:
-        """Change its name or tags, or whether it may be moved to another GPU."""
+        """Change its name or tags, what happens at its end, or whether it may be moved to another GPU."""
         lease, wanted = self.lease_to_change(), validated_body(LeaseChange, request_)
         lease = relocation_consent.set_relocatable(lease, wanted.pop("relocatable", lease.relocatable), **self.by)
+        at_end = {name: wanted.pop(name) for name in END_TERMS if name in wanted}
+        lease = end_terms.set_end_terms(lease, **at_end, **self.by) if at_end else lease
         return self.tagged(lease_names.rename_lease(lease, **self.by, **wanted))
 
     @extend_schema(responses={202: LeaseOut, 200: LeaseOut})
@@ -194,6 +205,18 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
         """Return its current and past allocations, newest first."""
         places = Allocation.objects.filter(lease=self.get_object()).select_related("gpu__node__cluster")
         return complete_page(AllocationOut(places.order_by("-held_at", "gpu__index"), many=True).data)
+
+    @extend_schema(responses=page_of(LeaseAttemptOut, "LeaseAttemptPage"), filters=False)
+    @action(detail=True, pagination_class=None)
+    def attempts(self, request_: Request, pk: str) -> Response:
+        """Return the runs of its batch command that are over, oldest first."""
+        return complete_page(LeaseAttemptOut(attempt_records.attempts_of(self.get_object()), many=True).data)
+
+    @extend_schema(responses=page_of(LeaseNoticeOut, "LeaseNoticePage"), filters=False)
+    @action(detail=True, pagination_class=None)
+    def notices(self, request_: Request, pk: str) -> Response:
+        """Return the notices about its end, newest first."""
+        return complete_page(LeaseNoticeOut(notice_records.notices_of(self.get_object()), many=True).data)
 
     @extend_schema(responses=page_of(ConnectionOut, "ConnectionPage"), filters=False)
     @action(detail=True, pagination_class=None)

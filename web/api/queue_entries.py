@@ -23,5 +23,5 @@ class QueueEntryViewSet(ListModelMixin, TenantViewSet):
     actions_needed = needs("leases.read", "list")
 
     def prepare(self, rows: list[Any]) -> list[Any]:
-        self.beside = {"places": load_queue_positions(rows)}
+        self.beside = {"places": load_queue_positions([row for row in rows if not row.is_scheduled(self.now)])}
         return rows

@@ -11,10 +11,12 @@ from web.portal.documents import document_downloads
 from web.portal.home import home_page
 from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
+from web.portal.lease_arrays import array_pages
 from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page, terminal_page
 from web.portal.offerings import catalogue_page
 from web.portal.payments import payment_page
 from web.portal.queue import queue_page
+from web.portal.schedules import schedule_pages
 from web.portal.secrets import secret_pages
 from web.portal.spend import spend_page
 from web.portal.statements import statement_pages
@@ -43,6 +45,11 @@ urlpatterns = [
         )
         for action in lease_actions.ACTIONS
     ),
+    path("lease-arrays/<str:pk>/", array_pages.show_array, name="lease-array"),
+    path("lease-arrays/<str:pk>/release/", array_pages.release_array, name="lease-array-release"),
+    path("schedules/", schedule_pages.list_schedules, name="schedules"),
+    path("schedules/<str:pk>/", schedule_pages.show_schedule, name="schedule"),
+    path("schedules/<str:pk>/delete/", schedule_pages.delete_schedule, name="schedule-delete"),
     path("volumes/", volume_pages.list_volumes, name="volumes"),
     path("volumes/<str:pk>/delete/", volume_pages.delete_volume, name="volume-delete"),
     path("secrets/", secret_pages.list_secrets, name="secrets"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from billing.models import QueuedEmail, UndeliveredReason
-from billing.services.emails import budget_emails, invoice_emails
+from billing.services.emails import budget_emails, invoice_emails, lease_emails
 from billing.services.notifications.email_message import OutgoingEmail
 
 EmailWriter = Callable[[QueuedEmail, datetime], OutgoingEmail | None]
@@ -21,7 +21,8 @@ INVOICE_EMAILS: dict[str, EmailWriter] = {
     "payment-failed": invoice_emails.write_payment_failed,
     "credit-note": invoice_emails.write_credit_note_issued,
 }
-EMAIL_WRITERS = {**BUDGET_EMAILS, **INVOICE_EMAILS}
+LEASE_EMAILS: dict[str, EmailWriter] = {lease_emails.LEASE_NOTICE: lease_emails.write_lease_notice}
+EMAIL_WRITERS = {**BUDGET_EMAILS, **INVOICE_EMAILS, **LEASE_EMAILS}
 
 
 def compose_email(email: QueuedEmail, *, now: datetime) -> OutgoingEmail | UndeliveredReason:

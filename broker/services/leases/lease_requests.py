@@ -15,17 +15,20 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.utils.module_loading import import_string
 
 from broker.domain.geometry.profiles import ProfileKind
+from broker.domain.lifecycle.automatic_extension import AutomaticExtension
+from broker.domain.lifecycle.command_retries import MAX_RETRIES, MIN_LEFT_S
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.secret_variables import SecretVariable
-from broker.domain.workloads.templates import Workload, template_name_for
+from broker.domain.workloads.templates import BATCH, Workload, template_name_for
 from broker.domain.workloads.validation import find_workload_faults
-from broker.models import Lease, Offering, OfferingState
+from broker.models import Lease, LeaseArray, Offering, OfferingState
 from broker.models.transitions import log_transition
 from broker.services.inventory import spot_offerings
 from broker.services.inventory.gpu_catalogue import profile_of
+from broker.services.leases.extension_limits import check_automatic_extension
 from broker.services.placement import available_capacity
 from broker.services.placement.slot_search import TOPOLOGY_WORDS
 from broker.services.quotas import block_new_quotas
@@ -41,6 +44,7 @@ from tenants.services.errors import Fix, InvalidValue, ObjectNotFound, ProblemEr
 
 MAX_QUANTITY = 512
 MIN_DURATION_S = 60
+MAX_START_AHEAD = timedelta(days=30)  # a quote fixes the price from the request on
 MAX_END_DATE_AHEAD = timedelta(days=5 * 365)  # a later fixed end is a typing error, and might exceed the date range
 OfferingReader = Callable[[], Offering | None]
 GateResult = Callable[[], None]
@@ -50,7 +54,9 @@ PLAIN_COLUMNS = (
     *("cpu_milli", "host_memory_mib", "scratch_mib"),
     *("topology", "image", "command", "workload", "relocatable", "state_since", "created_at", "max_duration_s"),
     *("spot_notice_s", "spot_min_runtime_s", "requeue_when_preempted", "checkpoint_command"),
-    *("end_date", "requested_by", "requested_by_label"),
+    *("end_date", "requested_by", "requested_by_label", "extend_by_s", "extend_limit_s"),
+    *("extend_with_token", "notify_on_end"),
+    *("starts_at", "requeued_at", "retries", "attempt_limit_s", "array_id", "array_index", "pending_reason"),
 )
 JSON_COLUMNS = ("tags", "env", "secrets", "ssh_keys", "quota_uses")
 
@@ -89,7 +95,15 @@ class LeaseRequest:
     requeue_when_preempted: bool = False  # a spot lease is queued again for the rest of its duration
     checkpoint_command: str = ""  # run in a spot lease when it gets notice
     tags: dict[str, str] = field(default_factory=dict)
+    extend_by_s: int = 0  # automatic extension: seconds at a time; zero: off
+    extend_limit_s: int = 0  # and the total duration that it never exceeds
+    notify_on_end: bool = False  # by e-mail
+    retries: int = 0  # how often a failed batch command is run again
+    attempt_limit_s: int = 0  # of one run of a batch command; zero: as long as the lease
+    starts_at: datetime | None = None  # not placed before; empty: as soon as capacity is free
     quote: str = ""  # token of a quote, read by the gate that issued it
+    array: LeaseArray | None = None  # set by the array's own request, with the index
+    array_index: int | None = None
 
 
 class LeaseGate(Protocol):
@@ -155,6 +169,17 @@ def build_lease(
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,
+        extend_by_s=wanted.extend_by_s,
+        extend_limit_s=wanted.extend_limit_s,
+        notify_on_end=wanted.notify_on_end,
+        extend_with_token=actor.token if wanted.extend_by_s else "",
+        retries=wanted.retries,
+        array=wanted.array,
+        array_index=wanted.array_index,
+        attempt_limit_s=wanted.attempt_limit_s,
+        starts_at=wanted.starts_at,
+        requeued_at=wanted.starts_at,  # it waits since then, not since its request
+        pending_reason=_describe_start(wanted.starts_at),
         created_at=now,
         state_since=now.replace(microsecond=0),
         requested_by=actor.id,
@@ -272,16 +297,54 @@ def _check_request(wanted: LeaseRequest, now: datetime) -> None:
             f"The duration must be {MIN_DURATION_S} s to {settings.MAX_LEASE_HOURS} h.",
             fix=f"Choose at most {settings.MAX_LEASE_HOURS} h and extend later.",
         )
-    if wanted.end_date is not None and wanted.end_date <= now + timedelta(seconds=MIN_DURATION_S):
+    _check_start(wanted, now)
+    _check_retries(wanted)
+    starts = wanted.starts_at or now
+    if wanted.end_date is not None and wanted.end_date <= starts + timedelta(seconds=MIN_DURATION_S):
         raise InvalidValue(
             "end_date",
             "The end date is too early for the lease to start.",
-            fix="Choose an end at least one minute from now, or leave it out.",
+            fix="Choose an end at least one minute after the start, or leave it out.",
         )
     if wanted.end_date is not None and wanted.end_date > now + MAX_END_DATE_AHEAD:
         raise InvalidValue(
             "end_date", "The end date must be within five years.", fix="Choose an earlier end, or leave it out."
         )
+    if wanted.extend_by_s or wanted.extend_limit_s:
+        check_automatic_extension(
+            AutomaticExtension(wanted.extend_by_s, wanted.extend_limit_s),
+            max_duration_s=wanted.max_duration_s,
+            end_date=wanted.end_date,
+        )
+
+
+def _check_start(wanted: LeaseRequest, now: datetime) -> None:
+    if wanted.starts_at is not None and not now < wanted.starts_at <= now + MAX_START_AHEAD:
+        raise InvalidValue(
+            "starts_at",
+            f"A start must be in the future, at most {MAX_START_AHEAD.days} days ahead.",
+            fix="Choose another time, or leave it out to start as soon as capacity is free.",
+        )
+
+
+def _check_retries(wanted: LeaseRequest) -> None:
+    if not (wanted.retries or wanted.attempt_limit_s):
+        return
+    if wanted.workload != BATCH.name:
+        field = "retries" if wanted.retries else "attempt_limit_s"
+        raise InvalidValue(field, "Only a batch command is run again.", fix="Set workload to batch, or leave it out.")
+    if not 0 <= wanted.retries <= MAX_RETRIES:
+        raise InvalidValue("retries", f"Retries must be 0 to {MAX_RETRIES}.", fix=f"Choose at most {MAX_RETRIES}.")
+    if wanted.attempt_limit_s and not MIN_LEFT_S <= wanted.attempt_limit_s <= wanted.max_duration_s:
+        raise InvalidValue(
+            "attempt_limit_s",
+            f"The time limit of a run must be {MIN_LEFT_S} s or more, and at most the duration of the lease.",
+            fix="Choose a value between them, or leave it out.",
+        )
+
+
+def _describe_start(starts_at: datetime | None) -> str:
+    return f"Starts at {starts_at:%Y-%m-%d %H:%M} UTC, as requested." if starts_at else ""
 
 
 def _with_saved_keys(wanted: LeaseRequest, actor: Actor) -> LeaseRequest:

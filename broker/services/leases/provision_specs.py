@@ -21,6 +21,9 @@ from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
 
 TOKEN_LENGTH = 40
+ATTEMPT_VARIABLE = "GPUBROKER_ATTEMPT"
+ARRAY_INDEX_VARIABLE, ARRAY_SIZE_VARIABLE = "GPUBROKER_ARRAY_INDEX", "GPUBROKER_ARRAY_SIZE"
+RUN_LIMIT_MARGIN = timedelta(minutes=1)  # the broker ends an overlong run first, and says why
 SIMULATED = "simulated"  # the provisioner that simulates repartition times
 
 
@@ -71,7 +74,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         image=lease.image,
         command=lease.command,
         workload=lease.workload,
-        env=tuple(sorted(lease.env.items())),
+        env=tuple(sorted((lease.env | _run_variables(lease)).items())),
         secrets=secrets,
         secret_fault=secret_fault,
         ssh_keys=tuple(lease.ssh_keys),
@@ -94,9 +97,26 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         price_class=lease.offering.price_class,
         resources=lease_resources(lease),
         volume=_volume_spec(lease),
-        paid_until=lease.ends_at or extension.end_when_active_from(lease, lease.state_since + soon),
+        paid_until=_paid_until(lease) or extension.end_when_active_from(lease, lease.state_since + soon),
         doubted=LeaseCondition.UNREACHABLE in lease.conditions,
     )
+
+
+def _run_variables(lease: Lease) -> dict[str, str]:
+    """Return the variables that tell a batch command which run of which index it is."""
+    found = {}
+    if lease.retries:
+        found[ATTEMPT_VARIABLE] = str(lease.attempt)
+    if lease.array is not None:
+        found[ARRAY_INDEX_VARIABLE], found[ARRAY_SIZE_VARIABLE] = str(lease.array_index), str(lease.array.size)
+    return found
+
+
+def _paid_until(lease: Lease) -> datetime | None:
+    """Return when its pods end by themselves, even if the broker is dead."""
+    if lease.ends_at is None or lease.run_ends_at is None:
+        return lease.ends_at
+    return min(lease.ends_at, lease.run_ends_at + RUN_LIMIT_MARGIN)
 
 
 def _gpu_label(model: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from broker.domain.lifecycle.states import Isolation
@@ -107,7 +108,7 @@ def reserved_gpus(pools: Collection[PoolKey], *, now: datetime) -> dict[PoolKey,
 
 def _reserved_in_pool(pool: PoolKey, now: datetime) -> frozenset[str] | None:
     first = StarvationGuard(pool, now=now)
-    return None if any(first.keep(entry) for entry in load_queue(pool)) else first.kept.gpus
+    return None if any(first.keep(entry) for entry in load_queue(pool, now=now)) else first.kept.gpus
 
 
 def _is_overdue(entry: QueuedLease, now: datetime) -> bool:
@@ -134,8 +135,11 @@ def _waits_behind_text(older: PlacementRequest, why: str) -> str:
     return f"Waits behind an older request for {older.quantity} × {older.offering.label}, {why}."
 
 
-def load_queue(pool: PoolKey, *, upto: str = "") -> list[QueuedLease]:
-    """Return a pool's queue, oldest first: all of it, or up to one lease."""
+def load_queue(pool: PoolKey, *, upto: str = "", now: datetime | None = None) -> list[QueuedLease]:
+    """Return a pool's queue, oldest first: all of it, or up to one lease.
+
+    With `now` without the leases that start later.
+    """
     model, region = pool
     columns = (
         *("id", "tenant_id", "offering_id", "quantity", "same_node", "topology"),
@@ -145,6 +149,8 @@ def load_queue(pool: PoolKey, *, upto: str = "") -> list[QueuedLease]:
     with system_scope():
         queued = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
         rows = queued.annotate(since=Coalesce("requeued_at", "created_at")).order_by("since", "id")
+        if now is not None:
+            rows = rows.filter(Q(requeued_at=None) | Q(requeued_at__lte=now))
         queue = [QueuedLease(*row) for row in rows.values_list(*columns)[:BATCH]]
     if not upto:
         return queue

@@ -56,6 +56,8 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if lease.state == S.STOPPED:
             preemption.start_preempted_lease(lease, now=now)
             return
+        if lease.is_scheduled(now):
+            return  # from its start on the sweep runs its queue
         placed = (
             lease.state != S.QUEUED
             or not queue_scheduling.is_first_in_queue(lease)
@@ -244,25 +246,28 @@ def due_messages(*, now: datetime) -> list[outbox.TaskMessage]:
     with system_scope():
         idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
         leases = list(idle.order_by("due_at", "id").values_list("id", "tenant_id")[:BATCH])
-        return [_lease_message(*lease) for lease in leases] + _other_due_messages()
+        return [_lease_message(*lease) for lease in leases] + _other_due_messages(now)
 
 
-def _other_due_messages() -> list[outbox.TaskMessage]:
-    return abandoned_placements.due_abandoned() + spot_reclaims.due_reclaims() + _queue_messages()
+def _other_due_messages(now: datetime) -> list[outbox.TaskMessage]:
+    return abandoned_placements.due_abandoned() + spot_reclaims.due_reclaims() + _queue_messages(now)
 
 
 def messages_for_all_live() -> list[outbox.TaskMessage]:
     """Return a message for every live lease and for every pool with a queue."""
     with system_scope():
         live = Lease.objects.live().exclude(state=S.QUEUED).order_by("id").values_list("id", "tenant_id")
-        return [_lease_message(*lease) for lease in live] + _queue_messages()
+        return [_lease_message(*lease) for lease in live] + _queue_messages(None)
 
 
 def _lease_message(lease_id: str, tenant_id: str) -> outbox.TaskMessage:
     return "broker.reconcile_lease", lease_id, tenant_id
 
 
-def _queue_messages() -> list[outbox.TaskMessage]:
-    """Return a message for every pool with a queue."""
-    pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
+def _queue_messages(now: datetime | None) -> list[outbox.TaskMessage]:
+    """Return a message for every pool with a queue; with `now` of leases to be placed."""
+    queued = Lease.objects.filter(state=S.QUEUED)
+    if now is not None:
+        queued = queued.filter(Q(requeued_at=None) | Q(requeued_at__lte=now))
+    pools = queued.values_list("offering__gpu_model", "offering__region")
     return [("broker.run_queue", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]

@@ -18,7 +18,7 @@ from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, ObservedState
 from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements, relocation_steps
-from broker.services.leases.lifecycle import extension, preemption, termination
+from broker.services.leases.lifecycle import command_retries, extension, preemption, termination
 from broker.services.queue import lease_placement
 from broker.services.reconciler import missing_leases
 from broker.services.reconciler.observation_kinds import (
@@ -44,7 +44,21 @@ def apply_observation(lease: Lease, observation: Observation, now: datetime) -> 
         _reduce_last_seen(lease, observation)
         if observation.seen in (ObservedState.ENDED, ObservedState.LOST) or _awaits_replacement(observation):
             _extend_last_seen(lease, observation, now)
+        if _end_overlong_run(lease, observation, now):
+            return
     choose_handler(lease, observation, now)(lease, observation, now)
+
+
+def _end_overlong_run(lease: Lease, observation: Observation, now: datetime) -> bool:
+    """End a run of a batch command that reached its time limit; return whether it did."""
+    limit = lease.run_ends_at
+    runs = observation.seen is ObservedState.READY or observation.running
+    if limit is None or not runs or now < limit or termination.is_over(lease, now):
+        return False
+    text = f"it reached its time limit of {lease.attempt_limit_s} s per run"
+    if not command_retries.end_run(lease, text=text, ended_at=limit, now=now):
+        termination.release_lease(lease, reason=EndReason.BY_TENANT, now=now, at=limit, cause=text)
+    return True
 
 
 def choose_handler(lease: Lease, observation: Observation, now: datetime) -> ObservationHandler:
@@ -126,6 +140,8 @@ def activate_lease(lease: Lease, observation: Observation, now: datetime) -> Non
     volume_mounts.record_first_use(lease, now=now)
     relocation_steps.finish_relocation(lease, now=now)
     extension.enqueue_check_at_end(ends_at, lease, now=now)
+    if lease.run_ends_at:
+        extension.enqueue_check_at_end(lease.run_ends_at, lease, now=now)
 
 
 def _handle_refusal(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -188,7 +204,10 @@ def _requeue_lease(lease: Lease, cause: str, now: datetime) -> None:
 
 
 def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> None:
-    """End a lease whose program has ended."""
+    """End a lease whose program has ended, unless it is run again."""
+    ended_at, code = observation.last_seen or now, observation.exit_code
+    if command_retries.end_run(lease, text=observation.text, ended_at=ended_at, exit_code=code, now=now):
+        return
     if observation.exit_code is not None:
         _update_unchanged(lease, exit_code=observation.exit_code)
         lease.exit_code = observation.exit_code
@@ -257,6 +276,8 @@ def _handle_not_running(lease: Lease, observation: Observation, now: datetime) -
         and now - lease.seen_at > LOST_AFTER
     ):
         cause = f"it no longer ran: {observation.text}"
+        if command_retries.restart_lost_run(lease, text=cause, ended_at=lease.seen_at, now=now):
+            return
         termination.release_lease(lease, reason=EndReason.DEVICE_LOST, now=now, at=lease.seen_at, cause=cause)
         return
     if (
@@ -284,6 +305,8 @@ def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> 
         return
     since = observation.last_seen or lease.seen_at or now
     if now - since > LOST_AFTER:
+        if command_retries.restart_lost_run(lease, text=observation.text, ended_at=since, now=now):
+            return
         termination.release_lease(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
         return
     changes: dict[str, object] = {"due_at": now + RECHECK_AFTER}
@@ -304,6 +327,8 @@ def _end_as_lost(lease: Lease, observation: Observation, now: datetime) -> None:
     _extend_last_seen(lease, observation, now)
     cause = observation.text or "its pod no longer exists"
     since = observation.last_seen or lease.seen_at
+    if command_retries.restart_lost_run(lease, text=cause, ended_at=since or now, now=now):
+        return
     termination.release_lease(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=cause)
 
 
@@ -323,13 +348,16 @@ def _clear_conditions(lease: Lease, observation: Observation, now: datetime) -> 
 
 def _finish_stop(lease: Lease, _observation: Observation, now: datetime) -> None:
     """Stop a lease whose pod is proven gone; others may still write to volumes."""
-    if not relocation_steps.start_at_target(lease, now=now):
+    if not relocation_steps.start_at_target(lease, now=now) and not command_retries.queue_again(lease, now=now):
         preemption.finish_stop(lease, now=now)
 
 
 def _handle_node_loss_while_stopping(lease: Lease, observation: Observation, now: datetime) -> None:
     lost_for_good = _needs_no_observation(lease, now)
-    if lost_for_good and relocation_steps.start_at_target_unproven(lease, now=now):
+    if lost_for_good and (
+        relocation_steps.start_at_target_unproven(lease, now=now)
+        or command_retries.queue_again(lease, now=now, proven_gone=False)
+    ):
         return
     if lost_for_good and preemption.is_preempted(lease):
         preemption.finish_stop(lease, now=now)

@@ -108,5 +108,10 @@ def _load_demand(pool: RepartitionPool, now: datetime) -> dict[str, int]:
             offering__region=pool.region,
             offering__isolation__in=DEDICATED,
         ).values_list("offering__profile", "quantity", Coalesce("requeued_at", "created_at"))
-        waiting = [(profile, (now - since).total_seconds()) for profile, count, since in queue for _ in range(count)]
+        waiting = [
+            (profile, (now - since).total_seconds())
+            for profile, count, since in queue
+            for _ in range(count)
+            if since <= now
+        ]
     return weigh_demand(live, waiting, lately)

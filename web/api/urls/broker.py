@@ -3,7 +3,9 @@
 from django.urls import path
 
 from web.api.events import EventViewSet
+from web.api.lease_arrays import LeaseArrayViewSet
 from web.api.lease_logs import LeaseLogViewSet
+from web.api.lease_schedules import LeaseScheduleViewSet
 from web.api.leases import LeaseViewSet
 from web.api.offerings import GpuModelViewSet, OfferingViewSet
 from web.api.operators.fleet import ClusterViewSet, GpuViewSet, NodeViewSet
@@ -17,6 +19,8 @@ from web.http.routers import ApiRouter
 
 router = ApiRouter()
 router.register("leases", LeaseViewSet, "api-lease")
+router.register("lease-arrays", LeaseArrayViewSet, "api-lease-array")
+router.register("lease-schedules", LeaseScheduleViewSet, "api-lease-schedule")
 router.register("volumes", VolumeViewSet, "api-volume")
 router.register("secrets", SecretViewSet, "api-secret")
 router.register("queue-entries", QueueEntryViewSet, "api-queue-entry")

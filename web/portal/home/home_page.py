@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BooleanField, Case, Count, Value, When
+from django.db.models import BooleanField, Case, Count, Q, Value, When
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -21,6 +21,7 @@ from web.portal import api_examples
 from web.portal.budgets import budget_alerts
 from web.portal.home import recent_events
 from web.portal.layout import usage_meters
+from web.portal.leases.end_notices import EndNotice, end_notices_of
 from web.portal.leases.lease_table import ENDS_SOON, LeaseRow, lease_rows, prefetch_for_rows
 from web.portal.page_context import PageRequest, may_in_project, tenant_page
 from web.portal.queue.suggestions import StartNowSuggestion, start_now_suggestions
@@ -54,6 +55,7 @@ class HomePage:
     hidden_leases: int
     states: Counter[LeaseState]
     relocations: list[Relocation]
+    end_notices: list[EndNotice]
     longest_waiting: list[LeaseRow]
     suggestions: list[StartNowSuggestion]
     budget_notices: list[dict[str, str]]
@@ -93,6 +95,7 @@ def build_home_page(request: PageRequest) -> HomePage:
         hidden_leases=sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
         states=states,
         relocations=list(relocation_consent.upcoming_relocations(listed)[:MAX_RELOCATIONS]),
+        end_notices=end_notices_of(listed, now=request.now),
         longest_waiting=longest,
         suggestions=next(iter(start_now_suggestions(request, longest)), []),
         budget_notices=budget_alerts.budget_notices(request),
@@ -126,7 +129,8 @@ def count_live_leases(request: PageRequest) -> list[tuple[str, bool, int]]:
 
 def longest_waiting(request: PageRequest) -> list[LeaseRow]:
     """Return the queued lease that has waited longest, the visitor's own first."""
-    queued = request.scope.leases().filter(state=S.QUEUED.value)
+    due = Q(requeued_at=None) | Q(requeued_at__lte=request.now)
+    queued = request.scope.leases().filter(due, state=S.QUEUED.value)
     own_first = queued.annotate(mine=is_mine(request)).order_by("-mine", Coalesce("requeued_at", "created_at"), "pk")
     return lease_rows(prefetch_for_rows(own_first)[:1], currency=request.tenant.currency, now=request.now)
 

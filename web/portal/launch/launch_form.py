@@ -1,9 +1,7 @@
 """Launch form: its fields, their parsing, and their errors."""
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
@@ -16,15 +14,12 @@ from broker.domain.workloads.secret_variables import looks_like_credential
 from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Offering
 from broker.services.leases.lease_requests import LeaseRequest
+from web.portal.durations import parse_duration
+from web.portal.launch.launch_terms import LaunchTerms, parse_local_time
 from web.portal.page_context import PageRequest
 
-DURATION_PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)?", re.ASCII)
-COMMA_AFTER_UNIT = re.compile(r"(?<=[a-z])\s*,")
-SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 DEFAULT_DURATION = "8 h"
-YEARS = range(2000, 3000)
 MAX_TEXT_LENGTH = 100_000  # characters of a multi-line field; the service's limits are lower
-MAX_PARSED_SECONDS = 10**10  # caps the number; the limit of a lease's duration refuses it
 
 
 @dataclass(frozen=True)
@@ -82,12 +77,15 @@ class LaunchForm:
     volume_gib: str  # size of a new volume
     duration: str
     until: str
+    terms: LaunchTerms  # start, end and retries
     quote: str  # the signed quote of the page
     errors: dict[str, str] = field(default_factory=dict)
+    array_size: int = 0  # leases requested together, once the form is read; 0 or 1: a single one
 
     def lease_request(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
         """Return the lease request of the form; records errors of unreadable fields."""
         quantity = self._count()
+        self.array_size = self.terms.array(workload=self.workload, errors=self.errors)
         is_spot = offering.price_class == PriceClass.SPOT
         lasts = parse_duration(self.duration)
         if lasts is None:
@@ -95,11 +93,11 @@ class LaunchForm:
         return LeaseRequest(
             offering_id=offering.pk,
             name=self.name,
-            max_duration_s=lasts or SECONDS["h"],
+            max_duration_s=lasts or 3600,
             quantity=quantity,
             same_node=self.same_node and quantity > 1,
             topology=self.topology if quantity > 1 else "",
-            end_date=self._until(zone),
+            end_date=parse_local_time(self.until, "until", zone, self.errors),
             image=self.image.strip(),
             command=self.command.strip(),
             workload=self.workload,
@@ -112,6 +110,7 @@ class LaunchForm:
             requeue_when_preempted=is_spot and self.requeue_when_preempted,
             checkpoint_command=self.checkpoint_command.strip() if is_spot else "",
             quote=self.quote,
+            **self.terms.request_values(workload=self.workload, zone=zone, errors=self.errors),
         )
 
     def _count(self) -> int:
@@ -146,16 +145,6 @@ class LaunchForm:
         """Return the plain variables whose names suggest a credential."""
         names = (line.partition("=")[0].strip() for line in self.env.splitlines() if "=" in line)
         return sorted({name[:60] for name in names if looks_like_credential(name)})
-
-    def _until(self, zone: ZoneInfo) -> datetime | None:
-        if not self.until:
-            return None
-        with suppress(ValueError):
-            when = datetime.fromisoformat(self.until)
-            if when.year in YEARS:  # other years may overflow when converted to another time zone
-                return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
-        self.errors["until"] = _("This is not a valid date and time. Choose one, or leave it empty.")
-        return None
 
 
 def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
@@ -198,6 +187,7 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         volume_gib=fields.get("gib", "50").strip()[:9],
         duration=fields.get("lasts", DEFAULT_DURATION).strip(),
         until=fields.get("until", "").strip(),
+        terms=LaunchTerms.of(fields),
         quote=fields.get("quote", "")[:1000],
         errors=errors,
     )
@@ -208,32 +198,3 @@ def suggest_name(request: PageRequest) -> str:
     here = request.now.astimezone(ZoneInfo(request.tenant.time_zone))
     who = re.sub(r"[^a-z0-9]+", "-", request.actor.label.partition("@")[0].lower()).strip("-")
     return f"{who}-{here:%m%d-%H%M}"
-
-
-def parse_duration(text: str) -> int | None:
-    """Parse a duration such as 8 h, 90 min or 1 d, 12 h.
-
-    A bare number counts hours. A comma between digits is refused: it is a decimal point to some, a
-    thousands separator to others.
-    """
-    rest, total, found = COMMA_AFTER_UNIT.sub(" ", text.strip().lower()), 0, False
-    while rest:
-        part = DURATION_PART.match(rest)
-        if part is None or (part[2] is None and part[0] != text.strip()):  # 1 000 h, or 8 h 30
-            return None
-        unit = (part[2] or "h")[0]
-        total, found, rest = total + int(part[1]) * SECONDS[unit], True, rest[part.end() :].lstrip()
-    return min(total, MAX_PARSED_SECONDS) if found else None
-
-
-def format_duration(length: timedelta) -> str:
-    """Format a duration as the field accepts it."""
-    minutes = int(length.total_seconds()) // 60
-    hours, rest = divmod(minutes, 60)
-    return (
-        _("{hours} h {rest} min").format(hours=hours, rest=rest)
-        if hours and rest
-        else f"{hours} h"
-        if hours
-        else _("{minutes} min").format(minutes=minutes)
-    )

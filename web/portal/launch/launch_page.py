@@ -1,7 +1,6 @@
 """Launch page: the launch form, beside a quote that follows every change."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,15 +14,17 @@ from billing.services.quotes import quote_redemption
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import TEMPLATES, template_name_for
-from broker.models import Lease, Secret, Volume
-from broker.services.leases import lease_requests
+from broker.models import Lease, OverlapPolicy, Secret, Volume
+from broker.services.leases import lease_arrays, lease_requests
+from broker.services.leases.schedules import schedule_records
 from broker.services.volumes import volume_lifecycle, volume_mounts
 from ports import ids
 from tenants.models import SshKey
 from tenants.services import idempotency, ssh_keys
-from tenants.services.errors import ProblemError
+from tenants.services.errors import InvalidValue, ProblemError
 from web.portal import api_examples
-from web.portal.launch import launch_form, quote_panel
+from web.portal.durations import format_seconds
+from web.portal.launch import launch_form, launch_terms, quote_panel
 from web.portal.offerings import offering_list
 from web.portal.offerings.offering_list import OfferingListItem, PricedOffering
 from web.portal.page_context import GET_OR_POST, PageRequest, may_in_project, require_in_project, tenant_page
@@ -34,6 +35,7 @@ FIELDS_WITH_ERRORS = (
     "count",
     "lasts",
     "until",
+    *launch_terms.FIELDS,
     "image",
     "command",
     "env",
@@ -161,9 +163,20 @@ class LaunchPage:
         return self.may_write and not self.suspended
 
     @property
+    def _launch_call(self) -> tuple[str, dict[str, Any]]:
+        """Return the address and body of the call that does what the button does."""
+        if self.form.terms.cron:
+            lease = {key: value for key, value in self.body.items() if key not in ("name", "project")}
+            times = {"cron": self.form.terms.cron, "overlap": "allow" if self.form.terms.overlap else "skip"}
+            return "/lease-schedules", {key: self.body[key] for key in ("name", "project")} | times | {"lease": lease}
+        if self.form.array_size > 1:
+            return "/lease-arrays", {**self.body, "array_size": self.form.array_size}
+        return "/leases", self.body
+
+    @property
     def calls(self) -> dict[str, str]:
         return {
-            "launch": api_examples.curl_post("/leases", self.body),
+            "launch": api_examples.curl_post(*self._launch_call),
             "offerings": api_examples.curl_get("/offerings?state=published&limit=500"),
             "quote": api_examples.curl_post("/quotes", self.body, key=False),
         }
@@ -217,7 +230,7 @@ def prefilled_form(request: PageRequest) -> QueryDict:
         fields.setdefault("class", lease.offering.price_class)
         fields.setdefault("count", str(lease.quantity))
         fields.setdefault("topology", lease.topology)
-        fields.setdefault("lasts", launch_form.format_duration(timedelta(seconds=lease.max_duration_s)))
+        fields.setdefault("lasts", format_seconds(lease.max_duration_s))
         fields.setdefault("runs", runs)
         fields.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
         fields.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
@@ -226,6 +239,7 @@ def prefilled_form(request: PageRequest) -> QueryDict:
         fields.setlistdefault("secrets", sorted(there.values_list("pk", flat=True)))
         for variable, secret_id in lease.secret_ids.items():
             fields.setdefault(launch_form.SECRET_VARIABLE + secret_id, variable)
+        launch_terms.prefill_terms(fields, lease)
         for terms in ("same_node", "relocatable"):
             if getattr(lease, terms):
                 fields.setdefault(terms, "on")
@@ -288,6 +302,10 @@ def launch_lease(
         form.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
         return None
     try:
+        if form.terms.cron:
+            return save_schedule(request, wanted, form, keyed_request)
+        if form.array_size > 1:
+            return launch_array(request, wanted, form, keyed_request)
         lease = lease_requests.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
     except quote_redemption.QUOTE_ERRORS:
         raise
@@ -303,6 +321,63 @@ def launch_lease(
                 names=", ".join(in_clear)
             ),
         )
+    return redirect(where)
+
+
+def launch_array(
+    request: PageRequest,
+    wanted: lease_requests.LeaseRequest,
+    form: launch_form.LaunchForm,
+    keyed_request: idempotency.KeyedRequest,
+) -> HttpResponse | None:
+    """Launch an array of leases at the current price, and show it; None when it is refused."""
+    try:
+        array = lease_arrays.request_array(
+            replace(wanted, quote=""),
+            size=form.array_size,
+            project=request.project,
+            actor=request.actor,
+            now=request.now,
+        )
+    except ProblemError as refusal:
+        form.errors["array_size"] = f"{refusal.detail} {refusal.fix.text}"
+        return None
+    where = reverse("lease-array", args=[array.pk])
+    idempotency.store_record(keyed_request, status=302, headers={"Location": where}, body="", now=request.now)
+    messages.success(
+        request,
+        _("{count} leases were requested. Each is charged once active.").format(count=array.size),
+    )
+    return redirect(where)
+
+
+def save_schedule(
+    request: PageRequest,
+    wanted: lease_requests.LeaseRequest,
+    form: launch_form.LaunchForm,
+    keyed_request: idempotency.KeyedRequest,
+) -> HttpResponse | None:
+    """Save the request as a schedule in the tenant's time zone; None when it is refused."""
+    if form.array_size > 1 or wanted.starts_at or wanted.end_date:
+        form.errors["cron"] = _("A repeated request has no start, end date or array. Leave them empty.")
+        return None
+    try:
+        schedule = schedule_records.create_schedule(
+            replace(wanted, quote=""),
+            cron=form.terms.cron,
+            time_zone=request.tenant.time_zone,
+            overlap=OverlapPolicy.ALLOW if form.terms.overlap else OverlapPolicy.SKIP,
+            project=request.project,
+            actor=request.actor,
+            now=request.now,
+        )
+    except ProblemError as refusal:
+        field = refusal.field if isinstance(refusal, InvalidValue) and refusal.field in FIELDS_WITH_ERRORS else "cron"
+        form.errors[field] = f"{refusal.detail} {refusal.fix.text}"
+        return None
+    where = reverse("schedule", args=[schedule.pk])
+    idempotency.store_record(keyed_request, status=302, headers={"Location": where}, body="", now=request.now)
+    messages.success(request, _("{name} was saved. Its first lease starts when it is due.").format(name=schedule.name))
     return redirect(where)
 
 
@@ -362,6 +437,10 @@ def api_body(
         body["env"] = dict.fromkeys(wanted.env, "…")  # browsers store the page, and values may be secrets
     if wanted.end_date:
         body["end_date"] = wanted.end_date.isoformat()
+    if wanted.starts_at:
+        body["starts_at"] = wanted.starts_at.isoformat()
+    optional = ("extend_by_s", "extend_limit_s", "notify_on_end", "retries", "attempt_limit_s")
+    body |= {name: value for name in optional if (value := getattr(wanted, name))}
     if wanted.command:
         body["command"] = wanted.command
     if wanted.volume:

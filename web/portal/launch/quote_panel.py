@@ -205,7 +205,8 @@ def maximum_cost(each: PricedOffering, wanted: LeaseRequest, currency: str) -> M
 
 
 def earliest_end(request: PageRequest, wanted: LeaseRequest) -> datetime:
-    by_duration = request.now + min(timedelta(seconds=wanted.max_duration_s), CENTURY)
+    starts = max(request.now, wanted.starts_at or request.now)
+    by_duration = starts + min(timedelta(seconds=wanted.max_duration_s), CENTURY)
     return min(by_duration, wanted.end_date) if wanted.end_date else by_duration
 
 
@@ -223,7 +224,8 @@ def start_time_distribution(took: Sequence[int]) -> StartTimes | None:
 
 def field_error(refusal: ProblemError) -> tuple[str, str]:
     """Return the field a refusal belongs to and its text; empty for the quote itself."""
-    names = {"quantity": "count", "max_duration_s": "lasts", "end_date": "until"}
+    names = {"quantity": "count", "max_duration_s": "lasts", "end_date": "until", "starts_at": "starts"}
+    names |= {"extend_by_s": "extend_by", "extend_limit_s": "extend_limit", "attempt_limit_s": "attempt_limit"}
     place = names.get(refusal.field, refusal.field) if isinstance(refusal, InvalidValue) else ""
     return place, f"{refusal.detail} {refusal.fix.text}"
 

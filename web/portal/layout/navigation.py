@@ -121,6 +121,7 @@ TENANT_NAV: NavPlan = (
         (
             ("leases", gettext_noop("Leases"), "cpu"),
             ("queue", gettext_noop("Queue"), "hourglass"),
+            ("schedules", gettext_noop("Schedules"), "calendar"),
             ("volumes", gettext_noop("Volumes"), "database"),
             ("secrets", gettext_noop("Secrets"), "lock"),
         ),

@@ -14,8 +14,11 @@ from django.utils.translation import gettext as _
 from broker.domain.lifecycle.states import EndReason
 from broker.models import Lease
 from broker.services.leases import relocation_consent
+from broker.services.leases.end_notices import end_terms
+from broker.services.leases.end_notices.extension_links import read_extension
 from broker.services.leases.lifecycle import extension, stop_and_start, termination
 from tenants.services.errors import InvalidValue, ProblemError
+from web.portal.leases.end_terms_form import EndTermsForm
 from web.portal.leases.lease_pages import extension_options, find_lease_row, maximum_cost, remaining_seconds
 from web.portal.leases.lease_table import LeaseRow
 from web.portal.page_context import GET_OR_POST, PageRequest, require_in_project, tenant_page
@@ -35,13 +38,17 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
             error = f"{refusal.detail} {refusal.fix.text}"
         else:
             return redirect("lease", pk=row.lease.pk)
-    shown = {"row": row, "lease": row.lease, "now": request.now, "error": error, **step.figures(row)}
+    shown = {"row": row, "lease": row.lease, "now": request.now, "error": error, **step.figures(request, row)}
     return render(request, f"leases/{action}.html", shown, status=409 if error else 200)
 
 
 def extend_lease(request: PageRequest, lease: Lease) -> str:
-    more_s = parse_hours(request.POST.get("hours", "")) * 3600
-    longer = extension.extend_lease(lease, more_s=more_s, actor=request.actor, now=request.now)
+    offered = read_extension(request.POST.get("offer", ""), lease)
+    more_s = (offered.hours if offered else parse_hours(request.POST.get("hours", ""))) * 3600
+    expected_end = offered.ends_at if offered else None
+    longer = extension.extend_lease(
+        lease, more_s=more_s, actor=request.actor, now=request.now, expected_end=expected_end
+    )
     until = _(" Stops at {ends_at}.").format(ends_at=format_local(longer.ends_at)) if longer.ends_at else ""
     return _("{longer_name} is extended by {more_s} h.{until}").format(
         longer_name=longer.name, more_s=more_s // 3600, until=until
@@ -72,16 +79,39 @@ def allow_relocation(request: PageRequest, lease: Lease) -> str:
     )
 
 
-def extension_figures(row: LeaseRow) -> dict[str, Any]:
-    return {"extensions": extension_options(row)}
+def set_end_terms(request: PageRequest, lease: Lease) -> str:
+    form = EndTermsForm.of(request.POST)
+    by_s, limit_s = form.parse()
+    end_terms.set_end_terms(
+        lease,
+        extend_by_s=by_s,
+        extend_limit_s=limit_s,
+        notify_on_end=form.notify,
+        actor=request.actor,
+        now=request.now,
+    )
+    return _("The end of {lease_name} was changed.").format(lease_name=lease.name)
 
 
-def start_figures(row: LeaseRow) -> dict[str, Any]:
+def extension_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
+    offer = request.POST.get("offer", "") or request.GET.get("offer", "")
+    offered = read_extension(offer[:500], row.lease)
+    valid = offered is not None and offered.ends_at == row.lease.ends_at
+    options = extension_options(row, (offered.hours,)) if offered and valid else extension_options(row)
+    return {"extensions": options, "offer": offer if valid else "", "offer_expired": bool(offer) and not valid}
+
+
+def end_terms_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
+    form = EndTermsForm.of(request.POST) if request.method == "POST" else EndTermsForm.of_lease(row.lease)
+    return {"form": form, "most": maximum_cost(row, row.lease.extend_limit_s)}
+
+
+def start_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
     left_s = remaining_seconds(row.lease)
     return {"left_s": left_s, "most": maximum_cost(row, left_s)}
 
 
-def no_figures(row: LeaseRow) -> dict[str, Any]:
+def no_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
     return {}
 
 
@@ -90,7 +120,7 @@ class LeaseAction:
     """What an action on a lease does, and what its page shows."""
 
     take: Callable[[PageRequest, Lease], str]  # returns what it says once done
-    figures: Callable[[LeaseRow], dict[str, Any]] = no_figures
+    figures: Callable[[PageRequest, LeaseRow], dict[str, Any]] = no_figures
     shows_refusals: bool = True  # else on the error page
 
 
@@ -100,6 +130,7 @@ ACTIONS = {  # by the name of the page's template
     "start": LeaseAction(start_lease, start_figures),
     "release": LeaseAction(release_lease, shows_refusals=False),
     "allow_relocation": LeaseAction(allow_relocation),
+    "end_terms": LeaseAction(set_end_terms, end_terms_figures),
 }
 
 

@@ -14,14 +14,15 @@ from billing.domain.money import Money, exponent_of, to_minor_up
 from billing.domain.pricing import usage_cost
 from billing.services.reports import line_explanations
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import TEMPLATES
-from broker.models import Lease, ReclaimNotice, Relocation, Transition
-from broker.services.leases import relocation_consent, spot_notices
+from broker.domain.workloads.templates import BATCH, TEMPLATES
+from broker.models import Lease, LeaseAttempt, ReclaimNotice, Relocation, Transition
+from broker.services.leases import attempt_records, relocation_consent, spot_notices
 from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
 from tenants.services.errors import ObjectNotFound
 from web.http.query_strings import LinkOption
 from web.portal.home.recent_events import actor_name
 from web.portal.leases import lease_costs, lease_timeline, placement_diagram
+from web.portal.leases.end_notices import EndNotice, find_end_notices
 from web.portal.leases.lease_table import ENDING_STATES, LeaseRow, lease_rows, prefetch_for_rows
 from web.portal.leases.lease_tabs import lease_tabs
 from web.portal.page_context import PageRequest, may_in_project, tenant_page
@@ -83,6 +84,8 @@ class LeasePage:
     connections: list[LeaseConnection]
     simulated: bool  # no program runs behind it
     relocation: Relocation | None
+    attempts: list[LeaseAttempt]  # runs of its batch command that are over
+    end_notices: list[EndNotice]  # one while its end is near
     reclaim_notice: ReclaimNotice | None
     explanation_url: str  # of the invoice line that charges it; empty without one
 
@@ -154,6 +157,8 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         connections=lease_connections_of(row.lease) if may_use else [],
         simulated=may_use and row.active and is_simulated(row.lease),
         relocation=relocation_consent.announced_relocation(row.lease),
+        attempts=list(attempt_records.attempts_of(row.lease)) if row.lease.workload == BATCH.name else [],
+        end_notices=find_end_notices(row.lease, now=request.now),
         reclaim_notice=spot_notices.open_notice(row.lease),
         explanation_url=cost_explanation_url(request, row.lease),
     )
@@ -178,11 +183,11 @@ def remaining_seconds(lease: Lease) -> int:
     return max(lease.max_duration_s - lease.active_seconds, 0)
 
 
-def extension_options(row: LeaseRow) -> Sequence[dict[str, Any]]:
+def extension_options(row: LeaseRow, choices: Sequence[int] = EXTENSION_HOURS) -> Sequence[dict[str, Any]]:
     """Return the extensions on offer, each with its maximum cost."""
     return [
         {"hours": hours, "most": maximum_cost(row, hours * 3600), "until": extended_end(row.lease, hours)}
-        for hours in EXTENSION_HOURS
+        for hours in choices
     ]
 
 

@@ -90,6 +90,11 @@ class LeaseRow:
         return self.lease.state == LeaseState.QUEUED
 
     @property
+    def scheduled(self) -> bool:
+        """Return whether it is queued and starts later."""
+        return self.lease.is_scheduled(self.now)
+
+    @property
     def stopped(self) -> bool:
         return self.lease.state == LeaseState.STOPPED
 
@@ -220,7 +225,8 @@ def lease_rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list
     quoted_prices = price_list.quoted_prices(listed)
     ran = [lease.pk for lease in listed if lease.ever_active]
     cost = spend.costs_of(ran, now=now) if ran else {}
-    queue_positions = load_queue_positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
+    waiting = [lease for lease in listed if lease.state == LeaseState.QUEUED and not lease.is_scheduled(now)]
+    queue_positions = load_queue_positions(waiting)
     return [
         LeaseRow(
             lease=lease,

@@ -31,7 +31,9 @@ def start_now_suggestions(request: PageRequest, waiting: Sequence[LeaseRow]) -> 
     if not waiting:
         return []
     sold = [each for each in offering_list.priced_offerings(request) if each.nano_per_hour is not None]
-    return [[_suggestion(row, each) for each in nearest_offerings(row, sold)] for row in waiting]
+    return [
+        [] if row.scheduled else [_suggestion(row, each) for each in nearest_offerings(row, sold)] for row in waiting
+    ]
 
 
 def nearest_offerings(row: LeaseRow, sold: Sequence[PricedOffering]) -> list[PricedOffering]:

@@ -82,7 +82,8 @@ class MaxCost:
                 left = min(left, max(-((since - now - within) // timedelta(seconds=1)), 0))
             rest = self._spread(lease, since, left, lease_holds.cost_by_month)
         else:
-            since, left = now.replace(microsecond=0), lease.max_duration_s - lease.active_seconds
+            since = max(now, lease.starts_at or now).replace(microsecond=0)
+            left = lease.max_duration_s - lease.active_seconds
             if lease.end_date:
                 left = min(left, max(-((since - lease.end_date) // timedelta(seconds=1)), 0))
             if within is not None:

@@ -15,14 +15,24 @@ from broker.services.quotas import block_new_quotas
 from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.errors import InvalidValue
+from tenants.services.errors import InvalidValue, ProblemError
+
+
+class LeaseEndMoved(ProblemError):
+    code, status, title = "lease-end-changed", 409, "The end of this lease has changed"
+
 
 ENDING_OR_ENDED = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
 
 
 @transaction.atomic
-def extend_lease(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
-    """Extend a lease if every gate agrees; otherwise raise ProblemError and change nothing."""
+def extend_lease(
+    lease: Lease, *, more_s: int, actor: Actor, now: datetime, expected_end: datetime | None = None
+) -> Lease:
+    """Extend a lease if every gate agrees; otherwise raise ProblemError and change nothing.
+
+    With `expected_end` only while that is its end, so that an offered extension is made once.
+    """
     block_new_quotas(lease.tenant_id)  # before the row is locked: creating a quota locks rows, too
     lease = Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
     if LeaseState(lease.state) in ENDING_OR_ENDED:
@@ -30,6 +40,11 @@ def extend_lease(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> L
     if is_over(lease, now):
         raise LeaseAlreadyOver(
             f"{lease.name} reached its end at {end_of_term(lease):%Y-%m-%d %H:%M:%S} UTC.", fix="Launch a new one."
+        )
+    if expected_end is not None and lease.ends_at != expected_end:
+        raise LeaseEndMoved(
+            f"{lease.name} no longer stops at {expected_end:%Y-%m-%d %H:%M} UTC: it was extended or stopped since.",
+            fix="Open the lease and extend it there if it is still too short.",
         )
     longest = settings.MAX_LEASE_HOURS * 3600
     if more_s < 60 or lease.max_duration_s + more_s > longest:

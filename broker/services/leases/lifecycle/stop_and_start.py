@@ -7,7 +7,7 @@ from django.db import transaction
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, OfferingState, StaleLease
 from broker.services import quotas
-from broker.services.leases import lease_requests, relocation_steps
+from broker.services.leases import attempt_records, lease_requests, relocation_steps
 from broker.services.leases.lease_requests import MIN_DURATION_S, OfferingRetired
 from broker.services.leases.lifecycle.termination import (
     TRIES,
@@ -55,6 +55,7 @@ def stop_lease(lease: Lease, *, actor: Actor, now: datetime) -> None:
         try:
             if lease.state in (LeaseState.STOPPING, LeaseState.STOPPED):
                 relocation_steps.cancel_relocation(lease, why="stopped by the tenant during a relocation", now=now)
+                attempt_records.cancel_retry(lease)
                 return
             _check_may_stop(lease, now)
             _write_stop(lease, actor=actor, now=now)
@@ -137,7 +138,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "star
     """
     block_new_quotas(lease.tenant_id)  # before the row is locked: creating a quota locks rows, too
     lease = Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
-    if lease.requeued_at and lease.state in STARTED_STATES:
+    if lease.requeued_at not in (None, lease.starts_at) and lease.state in STARTED_STATES:
         return lease
     _check_may_start(lease, now)
     secrets = _newest_secrets(lease)

@@ -378,7 +378,7 @@ def test_a_lease_released_during_scheduling_is_not_placed(sim: Simulation, monke
     lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
     queue = queue_scheduling.load_queue(POOL)
     sim.release_lease(lease)
-    monkeypatch.setattr(queue_scheduling, "load_queue", lambda pool, upto: queue)
+    monkeypatch.setattr(queue_scheduling, "load_queue", lambda pool, **_: queue)
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 1
     assert held_allocations(lease) == []
 

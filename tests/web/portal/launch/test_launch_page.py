@@ -20,7 +20,7 @@ from tenants.services.rls import tenant_scope
 from tests.billing.histories import set_price
 from tests.simulation import MODEL, ONE_NODE, REGION, create_fleet, offering
 from tests.web.portal.signed_in_user import EURO, PortalSession, visible_text
-from web.portal.launch.launch_form import parse_duration
+from web.portal.durations import parse_duration
 
 pytestmark = pytest.mark.django_db
 

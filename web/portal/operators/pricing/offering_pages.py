@@ -31,7 +31,7 @@ from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.http.query_strings import state_tabs
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
-from web.portal.launch.launch_form import YEARS
+from web.portal.launch.launch_terms import YEARS
 from web.portal.operators.page_context import (
     POST,
     SAFE_OR_POST,

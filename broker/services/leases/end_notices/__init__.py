@@ -1,0 +1,1 @@
+"""Ends of leases: notices before and after them, and automatic extension."""

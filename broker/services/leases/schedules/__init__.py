@@ -1,0 +1,1 @@
+"""Lease schedules: saved requests, and the leases that they request when due."""
