@@ -95,7 +95,8 @@ def test_a_failing_command_says_why_on_its_error_stream(command: str, error: str
 
 
 @pytest.mark.parametrize(
-    "command", ["python train.py", "torchrun --nproc 8 x.py", "./run.sh", "for i in 1; do echo; done", "a=$(date)"]
+    "command",
+    ["python train.py", "torchrun --nproc 8 x.py", "./run.sh", "for i in 1; do echo; done", "a=$(date)", "cat << EOF"],
 )
 def test_an_unknown_program_says_so_and_runs_until_its_lease_ends(command: str) -> None:
     done = run(command)
