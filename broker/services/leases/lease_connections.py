@@ -23,6 +23,11 @@ class LeaseConnection:
     secret: str = ""
     sign_in_url: str = ""  # opens the link signed in; empty: the link itself
 
+    @property
+    def is_block(self) -> bool:
+        """Return whether it has several lines, for a file."""
+        return "\n" in self.line
+
 
 def is_simulated(lease: Lease) -> bool:
     """Return whether a lease is in a simulated cluster, where no program runs."""

@@ -292,6 +292,9 @@ def test_an_ssh_lease_shows_its_ssh_command_and_an_endpoint_its_curl_command(por
         f"l-{box.pk.removeprefix('lse_')}-g{reload_lease(box).generation}.gt-{box.project_id.removeprefix('prj_')}.svc"
     )
     assert f"SSH ssh -J gpubroker@in.example gpubroker@{inside}" in portal.read(f"/leases/{box.pk}/")
+    html = portal.get(f"/leases/{box.pk}/").content.decode()
+    assert f"Host lease-{box.pk.removeprefix('lse_')}\n  HostName {inside}\n  User gpubroker" in html
+    assert f'href="vscode://vscode-remote/ssh-remote+lease-{box.pk.removeprefix("lse_")}/home/gpubroker"' in html
     page = portal.read(f"/leases/{endpoint.pk}/")
     address = f"https://{endpoint.pk.removeprefix('lse_')}.leases.example/v1"
     assert f"Endpoint {address} " in page
