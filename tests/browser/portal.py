@@ -80,6 +80,8 @@ class Portal:
             "lease in the queue": f"/leases/{self.leases['waits']}/",
             "extend": f"/leases/{lease}/extend/",
             "release": f"/leases/{lease}/release/",
+            "end of a lease": f"/leases/{lease}/end-terms/",
+            "schedules": "/schedules/",
             "terminal of a queued lease": f"/leases/{self.leases['waits']}/terminal/",
             "lease that may be stopped": f"/leases/{self.leases['notes']}/",
             "stop": f"/leases/{self.leases['notes']}/stop/",

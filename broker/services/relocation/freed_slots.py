@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 from broker.domain.defragmentation.evacuation import WholeGpuPlacement, evacuate_node
@@ -33,12 +34,12 @@ class FreedSlots:
     steps: tuple[SliceRelocation, ...]
 
 
-def find_freed_slots(pool: RelocationPool, *, budget: RelocationBudget) -> FreedSlots | None:
+def find_freed_slots(pool: RelocationPool, *, budget: RelocationBudget, now: datetime) -> FreedSlots | None:
     """Return room for the longest-waiting lease it can be made for; else None.
 
     The pool's fleet is left as it would be then, or as it was.
     """
-    for entry in islice(_candidates(pool), MAX_SHAPES):
+    for entry in islice(_candidates(pool, now), MAX_SHAPES):
         offering = Offering.objects.get(pk=entry.offering_id)
         number = pool.numbers.get((offering.profile, offering.isolation))
         found = None if number is None else _free_slots_for(pool, entry, offering, number, budget)
@@ -58,12 +59,12 @@ def is_still_needed(plan: RelocationPlan) -> bool:
         return Lease.objects.filter(pk=plan.room_for, state=LeaseState.QUEUED.value).exists()
 
 
-def _candidates(pool: RelocationPool) -> Iterator[QueuedLease]:
+def _candidates(pool: RelocationPool, now: datetime) -> Iterator[QueuedLease]:
     """Yield leases that wait in vain, oldest first, one for each shape.
 
     Those with an open plan in another cluster are left out.
     """
-    queue = load_queue((pool.model, pool.cluster.region))
+    queue = load_queue((pool.model, pool.cluster.region), now=now)
     others = RelocationPlan.objects.open().filter(gpu_model=pool.model).exclude(cluster=pool.cluster)
     promised = {plan.room_for for plan in others}
     far = _volumes_elsewhere(pool, {entry.volume_id for entry in queue if entry.volume_id})

@@ -57,7 +57,7 @@ def choose_relocations(pool: RelocationPool, *, now: datetime, most: int = MAX_R
     GPUs are emptied while that pays. The pool's fleet is left as it would be after the relocations.
     """
     budget = RelocationBudget(most, per_tenant=MAX_PER_TENANT_AND_DAY, spent=_recent_by_tenant(now))
-    if room := find_freed_slots(pool, budget=budget):
+    if room := find_freed_slots(pool, budget=budget, now=now):
         return RelocationChoice(room.steps, 0, room)
     plan = plan_defragmentation(pool.fleet, gain=GPU_WORTH_S, budget=budget)
     for step in plan.steps:
