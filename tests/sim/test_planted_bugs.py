@@ -23,7 +23,7 @@ WILD = dict.fromkeys(Faults.KINDS, 0.06) | {"interleave": 0.35}
 # What is changed, where, from what, to what.
 PLANTED: dict[str, tuple[Any, ModuleType, str, str, str]] = {
     "capacity is sold again before the pod is gone": (
-        termination, termination, "_write_release", "if held:", "if False:"
+        termination, termination, "release_once", "if held:", "if False:"
     ),
     "what was made for a lease that moved on keeps running": (
         lease_reconciler, lease_reconciler, "_act_and_apply", "if outdated:", "if False:"

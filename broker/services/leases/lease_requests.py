@@ -19,7 +19,7 @@ from broker.domain.lifecycle.automatic_extension import AutomaticExtension
 from broker.domain.lifecycle.command_retries import MAX_RETRIES, MIN_LEFT_S
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
-from broker.domain.lifecycle.states import Isolation, LeaseState
+from broker.domain.lifecycle.states import Isolation, LeaseState, PriceClass
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.secret_variables import SecretVariable
 from broker.domain.workloads.templates import BATCH, Workload, template_name_for
@@ -191,8 +191,8 @@ def build_lease(
 
 def _checked_spot_terms(wanted: LeaseRequest, offering: Offering) -> SpotTerms:
     """Return the lease's spot terms; raise InvalidValue for wishes of other classes."""
-    if terms := spot_offerings.spot_terms_of(offering):
-        return terms
+    if offering.price_class == PriceClass.SPOT:
+        return spot_offerings.spot_terms_of(offering) or NEVER_RECLAIMED
     for field_name in ("requeue_when_preempted", "checkpoint_command"):
         if getattr(wanted, field_name):
             raise InvalidValue(

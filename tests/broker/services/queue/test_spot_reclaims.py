@@ -118,6 +118,7 @@ def test_spot_never_reclaims_spot(sim: Simulation, four_of_eight: list[Lease]) -
     assert not notices()
 
 
+@pytest.mark.deep
 def test_no_lease_gets_notice_before_its_minimum_runtime(sim: Simulation, swift: TenantContext) -> None:
     for _ in range(8):
         sim.create_lease(swift, spot(), max_duration_s=8 * 3600)
@@ -357,6 +358,7 @@ def test_linked_gpus_are_freed_for_a_request_that_needs_them_linked(sim: Simulat
     assert [reload_lease(lease).state for lease in leases].count("active") == 6
 
 
+@pytest.mark.deep
 def test_slices_that_stay_occupied_withdraw_the_reclaim(
     sim: Simulation, four_of_eight: list[Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -563,6 +565,7 @@ def test_a_preempted_lease_on_a_node_lost_while_it_stops_is_queued_again(sim: Si
     assert (reload_lease(lease).state, held_allocations(lease)) == ("queued", [])
 
 
+@pytest.mark.deep
 def test_two_planners_at_once_reclaim_each_lease_for_one_request(own_database: OwnDatabase) -> None:
     requests = 4
     with clock.frozen_at(NOW) as standing, outbox.captured(lambda *_: None):
