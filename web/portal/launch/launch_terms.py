@@ -32,6 +32,11 @@ class LaunchTerms:
     cron: str = ""
     overlap: bool = False  # request a lease although the one of an earlier time is not over
 
+    @property
+    def has_end_terms(self) -> bool:
+        """Return whether anything is set about when it starts, ends and repeats."""
+        return bool(self.starts or self.extend_by or self.extend_limit or self.cron) or self.notify_on_end
+
     @classmethod
     def of(cls, fields: QueryDict) -> "LaunchTerms":
         written = {name: fields.get(name, "").strip()[:MAX_LENGTH] for name in FIELDS}
