@@ -10,7 +10,7 @@ import pytest
 from bench.figures import Figures
 from deploy import bench
 
-AREAS = ("house", "kubernetes", "placement", "billing", "face", "telemetry")
+AREAS = ("house", "kubernetes", "launch", "placement", "billing", "face", "telemetry")
 MET = {
     "report_max": ("value <= 200", {"at_most": 200, "unit": "ms"}, 200, 200.5),
     "report_min": ("value >= 8", {"at_least": 8, "unit": "1/s"}, 8, 7.5),
