@@ -1,8 +1,10 @@
 from broker.models.allocations import Allocation
 from broker.models.clusters import ClusterCredential, ClusterExamination, ClusterObject, ClusterWatch
+from broker.models.image_prepulls import ImagePrepull
 from broker.models.inventory import Cluster, Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState
 from broker.models.lease_arrays import LeaseArray
 from broker.models.lease_attempts import LeaseAttempt
+from broker.models.launch_templates import LaunchTemplate, OperatorTemplate, SavedTemplate
 from broker.models.lease_logs import LeaseLog, LeaseLogChunk
 from broker.models.lease_notices import LeaseNotice
 from broker.models.lease_schedules import LeaseSchedule, OverlapPolicy, ScheduledRun, ScheduledRunResult
@@ -11,7 +13,7 @@ from broker.models.offerings import Offering, OfferingState
 from broker.models.orphans import Installation, Orphan, get_installation_id
 from broker.models.relocations import Relocation, RelocationLogEntry, RelocationPlan
 from broker.models.repartitions import Repartition, RepartitionLogEntry
-from broker.models.secrets import Secret, SecretVersion
+from broker.models.secrets import Secret, SecretKind, SecretVersion
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.spot_reclaims import PromisedSlot, ReclaimNotice, SpotReclaim
 from broker.models.transitions import Transition
@@ -27,8 +29,10 @@ __all__ = [
     "Gpu",
     "GpuHealth",
     "GpuModel",
+    "ImagePrepull",
     "Installation",
     "InventoryChange",
+    "LaunchTemplate",
     "LayoutPolicy",
     "Lease",
     "LeaseArray",
@@ -41,6 +45,7 @@ __all__ = [
     "NodeState",
     "Offering",
     "OfferingState",
+    "OperatorTemplate",
     "Orphan",
     "OverlapPolicy",
     "PromisedSlot",
@@ -52,7 +57,9 @@ __all__ = [
     "RepartitionLogEntry",
     "ScheduledRun",
     "ScheduledRunResult",
+    "SavedTemplate",
     "Secret",
+    "SecretKind",
     "SecretVersion",
     "SimulatedNode",
     "SimulatedPod",

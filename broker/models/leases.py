@@ -12,6 +12,8 @@ from broker.domain.lifecycle.lease_transitions import ENDING_STATES, HOLDS_CAPAC
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import EndReason, Isolation, LeaseCondition, LeaseState
+from broker.domain.workloads.template_contents import contents_from_json, workload_template
+from broker.domain.workloads.templates import WorkloadTemplate
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.offerings import Offering
 from broker.models.transitions import TICK_CAUSE, Transition, log_transition, write_transition
@@ -58,6 +60,10 @@ class Lease(TenantOwned):
     env = models.JSONField(default=dict, db_default={})  # may hold secrets: only its names are shown
     # Variables from saved secrets: {"HF_TOKEN": {"secret": "sec_…", "version": 2}}; their values are not stored here.
     secrets = models.JSONField(default=dict, db_default={})
+    # Login of a private registry, pinned like a secret: {"secret": "sec_…", "version": 1}.
+    pull_secret = models.JSONField(default=dict, db_default={})
+    # A saved template as it was at the request: {"id": …, "version": …, "name": …, "contents": …}; built-in: empty.
+    launch_template = models.JSONField(default=dict, db_default={})
     ssh_keys = models.JSONField(default=list, db_default=[])
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
@@ -149,6 +155,20 @@ class Lease(TenantOwned):
     def secret_ids(self) -> dict[str, str]:
         """Return the id of the secret behind each environment variable."""
         return {name: pinned["secret"] for name, pinned in sorted(self.secrets.items())}
+
+    @property
+    def used_secret_ids(self) -> set[str]:
+        """Return the ids of all saved secrets it uses, its registry's included."""
+        pull = {self.pull_secret["secret"]} if self.pull_secret else set()
+        return {each["secret"] for each in self.secrets.values()} | pull
+
+    @property
+    def saved_template(self) -> WorkloadTemplate | None:
+        """Return the saved template it was launched with; None with a built-in one."""
+        copy = self.launch_template
+        if not copy:
+            return None
+        return workload_template(copy["id"], copy["name"], contents_from_json(copy["contents"]))
 
     @property
     def settled(self) -> bool:

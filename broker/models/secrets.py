@@ -12,6 +12,11 @@ from tenants.models.tenants import Tenant, TenantOwned
 NAME_LENGTH = 100
 
 
+class SecretKind(models.TextChoices):
+    VARIABLE = "variable"
+    REGISTRY = "registry"  # its value is the login of an image registry
+
+
 class Secret(TenantOwned):
     """A named secret of a project; `version` names its newest value."""
 
@@ -19,6 +24,10 @@ class Secret(TenantOwned):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, db_index=False)
     name = models.CharField(max_length=NAME_LENGTH)
+    kind = models.CharField(
+        max_length=10, choices=SecretKind, default=SecretKind.VARIABLE, db_default=SecretKind.VARIABLE
+    )
+    registry = models.CharField(max_length=255, blank=True, default="", db_default="")  # host of the registry
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=ID_LENGTH)

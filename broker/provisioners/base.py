@@ -12,7 +12,9 @@ from typing import Any, Protocol
 from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.logs.log_lines import LogLine
 from broker.domain.placement.warm_slices import PartitioningEffort
+from broker.domain.workloads.registry_logins import RegistryLogin
 from broker.domain.workloads.secret_variables import SecretVariable
+from broker.domain.workloads.templates import WorkloadTemplate
 
 SPEC_NAME = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
@@ -59,7 +61,9 @@ class ProvisionSpec:
     command: str
     slices: tuple[ProvisionSlice, ...]
     workload: str = ""  # a template's name; empty: by its image
+    template: WorkloadTemplate | None = None  # a saved template, of which the lease has a copy
     env: tuple[tuple[str, str], ...] = ()
+    pull_secret: RegistryLogin | None = None
     secrets: tuple[SecretVariable, ...] = ()  # with their values only where its objects are made
     secret_fault: str = ""  # why the value of a secret is missing
     ssh_keys: tuple[str, ...] = ()

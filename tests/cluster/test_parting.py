@@ -63,7 +63,7 @@ def spaces(installed: Installation) -> list[str]:
 def keep_a_volume(installed: Installation, lease: Lease) -> str:
     """Create the claim of a volume, and return its path."""
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
-    (volume,) = volume_specs(kept, "")
+    (volume,) = volume_specs(kept, None)
     space = names.namespace_name(lease.project_id)
     marks = {
         labels.MANAGED_BY: labels.MANAGER_NAME,

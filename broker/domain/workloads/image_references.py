@@ -13,6 +13,7 @@ REFERENCE = re.compile(
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
     re.ASCII,
 )
+DOCKER_HUB_HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io")
 # Names of the cluster or its nodes, not of a public registry.
 INTERNAL_NAMES = ("localhost", "local", "internal", "svc", "cluster", "localdomain", "home.arpa")
 
@@ -29,7 +30,7 @@ def image_reference_fault(image: str) -> str:
         return "" if host == host.lower() else _explain_fault(image)
     if found["port"] and not 0 < int(found["port"]) < 65536:
         return f"{found['port']} is not a valid port."
-    if _is_internal(host.strip("[]").lower()):
+    if is_internal_host(host.strip("[]").lower()):
         return f"{host} is inside the cluster or an IP address; use a registry with a public host name."
     return ""
 
@@ -54,7 +55,15 @@ def _is_host(word: str) -> bool:
     return "." in word or ":" in word or word == "localhost"
 
 
-def _is_internal(host: str) -> bool:
+def image_host(image: str) -> str:
+    """Return the registry of an image reference with its port; empty for Docker Hub."""
+    first = image.partition("/")[0]
+    host = first.lower() if "/" in image and _is_host(first) else ""
+    return "" if host in DOCKER_HUB_HOSTS else host
+
+
+def is_internal_host(host: str) -> bool:
+    """Return whether a host is inside the cluster or an IP address."""
     labels = host.split(".")
     if any(host == name or host.endswith(f".{name}") for name in INTERNAL_NAMES) or "svc" in labels:
         return True

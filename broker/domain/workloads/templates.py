@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
+from broker.domain.workloads.registry_logins import RegistryLogin
 from broker.domain.workloads.secret_variables import SecretVariable
 
 HOME = "/home/gpubroker"
@@ -67,6 +68,8 @@ class Workload:
     env: tuple[tuple[str, str], ...] = ()
     ssh_keys: tuple[str, ...] = ()
     secrets: tuple[SecretVariable, ...] = ()
+    custom: WorkloadTemplate | None = None  # a saved template in place of the built-in one
+    pull_secret: RegistryLogin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,17 @@ def template_name_for(image: str) -> str:
     return next((each.name for each in TEMPLATES.values() if each.image == image), OWN_IMAGE.name)
 
 
+def template_of(workload: Workload) -> WorkloadTemplate | None:
+    """Return the template of a workload; None for an unknown name."""
+    return workload.custom or TEMPLATES.get(workload.template)
+
+
 def build_program(workload: Workload) -> ContainerProgram:
     """Return the container to run.
 
     Raises ValueError for an unknown template or a command that cannot be parsed.
     """
-    template = TEMPLATES.get(workload.template)
+    template = template_of(workload)
     if template is None:
         raise ValueError(f"unknown workload template {workload.template!r}; known templates: {', '.join(TEMPLATES)}")
     command, arguments = template.start, template.arguments

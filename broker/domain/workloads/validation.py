@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from broker.domain.workloads.image_references import image_reference_fault
-from broker.domain.workloads.templates import TEMPLATES, Workload, WorkloadTemplate
+from broker.domain.workloads.templates import TEMPLATES, Workload, WorkloadTemplate, template_of
 from tenants.domain.ssh_keys import CONTROL, ssh_key_fault
 
 MOST_VARIABLES, LONGEST_NAME, LONGEST_VALUE, LONGEST_ENV = 100, 128, 8192, 32_768
@@ -40,7 +40,7 @@ class WorkloadFault:
 
 def find_workload_faults(workload: Workload) -> tuple[WorkloadFault, ...]:
     """Return everything that is wrong with a workload; empty if it can be rendered."""
-    template = TEMPLATES.get(workload.template)
+    template = template_of(workload)
     if template is None:
         known = ", ".join(TEMPLATES)
         text = f"Workload {workload.template[:60]!r} does not exist."
@@ -91,7 +91,7 @@ def _env_faults(env: Mapping[str, str], *, twice: bool) -> Iterator[WorkloadFaul
 
 
 def _variable_faults(name: str, value: str) -> Iterator[WorkloadFault]:
-    if fault := _variable_name_fault("env", name):
+    if fault := variable_name_fault("env", name):
         yield fault
     if not VARIABLE.fullmatch(name) or len(name) > LONGEST_NAME:
         return
@@ -104,7 +104,8 @@ def _variable_faults(name: str, value: str) -> Iterator[WorkloadFault]:
         )
 
 
-def _variable_name_fault(field: str, name: str) -> WorkloadFault | None:
+def variable_name_fault(field: str, name: str) -> WorkloadFault | None:
+    """Return why a name is no variable that a tenant may set; None if it is."""
     if not VARIABLE.fullmatch(name) or len(name) > LONGEST_NAME:
         text = f"{name[:60]!r} is not a valid variable name."
         return WorkloadFault(
@@ -120,7 +121,7 @@ def _secret_faults(workload: Workload, template: WorkloadTemplate) -> Iterator[W
     """Find secrets whose variable is invalid, reserved, or set otherwise."""
     plain = dict(workload.env)
     for name in (each.name for each in workload.secrets):
-        if fault := _variable_name_fault("secrets", name):
+        if fault := variable_name_fault("secrets", name):
             yield fault
         elif name in plain:
             text = f"{name} is set both as a plain variable and from a secret."

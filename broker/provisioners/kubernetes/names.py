@@ -51,6 +51,10 @@ def secret_name(lease_id: str, generation: int) -> str:
     return shorten_name(f"keys-{id_suffix(lease_id)}-v{generation}", MAX_NAME)
 
 
+def pull_secret_name(lease_id: str, generation: int) -> str:
+    return shorten_name(f"pull-{id_suffix(lease_id)}-v{generation}", MAX_NAME)
+
+
 def resource_claim_name(lease_id: str, generation: int, rank: int) -> str:
     """Return the ResourceClaim name for one node of a lease."""
     return shorten_name(f"{anchor_name(lease_id, generation)}-c{rank}", MAX_NAME)

@@ -1,7 +1,7 @@
 """Convert a provision spec to the specs that are rendered for Kubernetes."""
 
 from broker.domain.lifecycle.states import Isolation, PriceClass
-from broker.domain.workloads.templates import Workload, template_name_for
+from broker.domain.workloads.templates import Workload, template_name_for, template_of
 from broker.provisioners.base import ProvisionSpec
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec, ProjectSpec, RouteSpec, SliceSpec
 from broker.provisioners.kubernetes.tolerations import parse_tolerations
@@ -10,6 +10,16 @@ from broker.provisioners.kubernetes.volume_claims import volume_specs
 
 def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
     """Return the lease spec of a provision spec of an installation."""
+    workload = Workload(
+        template=spec.workload or template_name_for(spec.image),
+        image=spec.image,
+        command=spec.command,
+        env=spec.env,
+        secrets=spec.secrets,
+        ssh_keys=spec.ssh_keys,
+        custom=spec.template,
+        pull_secret=spec.pull_secret,
+    )
     return LeaseSpec(
         lease_id=spec.lease_id,
         generation=spec.generation,
@@ -21,16 +31,9 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
             price_class=PriceClass(spec.price_class),
             resources=spec.resources,
         ),
-        workload=Workload(
-            template=spec.workload or template_name_for(spec.image),
-            image=spec.image,
-            command=spec.command,
-            env=spec.env,
-            secrets=spec.secrets,
-            ssh_keys=spec.ssh_keys,
-        ),
+        workload=workload,
         access_token=spec.access_token,
-        volumes=volume_specs(spec.volume, spec.workload or template_name_for(spec.image)),
+        volumes=volume_specs(spec.volume, template_of(workload)),
         slices=tuple(
             SliceSpec(
                 node=each.host,

@@ -1,6 +1,6 @@
 """Volume claims: one per volume in its project's namespace, owned by no lease."""
 
-from broker.domain.workloads.templates import HOME, TEMPLATES
+from broker.domain.workloads.templates import HOME, WorkloadTemplate
 from broker.provisioners.base import Observation, ObservedState, VolumeRef
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.client.kinds import VOLUME_CLAIM, ObjectRef
@@ -9,15 +9,14 @@ from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.render.spec import ProjectSpec, VolumeSpec
 
 
-def volume_specs(volume: VolumeRef | None, template: str) -> tuple[VolumeSpec, ...]:
+def volume_specs(volume: VolumeRef | None, template: WorkloadTemplate | None) -> tuple[VolumeSpec, ...]:
     """Return where a lease's volume is mounted.
 
     It replaces scratch storage at the home of the workload.
     """
     if volume is None:
         return ()
-    home = TEMPLATES[template].home if template in TEMPLATES else HOME
-    return (VolumeSpec(volume.id, volume.size_gib, home),)
+    return (VolumeSpec(volume.id, volume.size_gib, template.home if template else HOME),)
 
 
 def remove_volume_claim(api: KubernetesApi, volume: VolumeRef, *, installation: str) -> Observation | None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import HOME, JUPYTER, SSH, TEMPLATES, VLLM
+from broker.domain.workloads.templates import HOME, JUPYTER, SSH, TEMPLATES, VLLM, WorkloadTemplate
 from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.render.ingress import http_hosts, service_port
 from broker.services.leases.provision_specs import access_token
 
 SSH_USER = "gpubroker"
@@ -22,6 +23,7 @@ class LeaseConnection:
     is_link: bool = False
     secret: str = ""
     sign_in_url: str = ""  # opens the link signed in; empty: the link itself
+    is_open: bool = False  # whoever knows the address can use it: the program asks for no token
 
     @property
     def is_block(self) -> bool:
@@ -41,7 +43,7 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
 
     Empty when its cluster has no ingress, or when nothing listens.
     """
-    template = TEMPLATES.get(lease.workload)
+    template = lease.saved_template or TEMPLATES.get(lease.workload)
     if lease.state != LeaseState.ACTIVE or template is None or not template.ports:
         return []
     places = lease.allocations.filter(generation=lease.generation, released_at=None)
@@ -49,11 +51,14 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
     if held is None:
         return []
     cluster = held.gpu.node.cluster
+    if lease.launch_template:
+        return [*_http_connections(lease, template, cluster), *_tcp_connections(lease, template, cluster)]
     if template is SSH:
         return _ssh_connections(lease, cluster) if cluster.bastion and lease.ssh_keys else []
     if not cluster.domain or not cluster.ingress:
         return []
-    address = f"https://{names.id_suffix(lease.pk)}.{cluster.domain}"
+    (host,) = http_hosts(lease.pk, template.ports, cluster.domain).values()
+    address = f"https://{host}"
     secret = access_token(lease.pk)
     if template is VLLM:
         call = f"curl {address}/v1/models -H 'Authorization: Bearer {secret}'"
@@ -62,12 +67,45 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
     return [LeaseConnection(template.label, f"{address}/", is_link=True, secret=secret, sign_in_url=signed_in)]
 
 
+def _http_connections(lease: Lease, template: WorkloadTemplate, cluster: Cluster) -> list[LeaseConnection]:
+    """Return the link of each HTTP port of a saved template."""
+    if not cluster.domain or not cluster.ingress:
+        return []
+    secret = access_token(lease.pk) if template.token_env else ""
+    hosts = http_hosts(lease.pk, template.ports, cluster.domain)
+    return [
+        LeaseConnection(
+            template.label if len(hosts) == 1 else f"{template.label} {port.name}",
+            f"https://{host}/",
+            is_link=True,
+            secret=secret,
+            is_open=not secret,
+        )
+        for port, host in hosts.items()
+    ]
+
+
+def _tcp_connections(lease: Lease, template: WorkloadTemplate, cluster: Cluster) -> list[LeaseConnection]:
+    """Return a forwarding SSH command for each other port of a saved template."""
+    if not cluster.bastion:
+        return []
+    inside, tunnel = _inside_name(lease), f"{SSH_USER}@{cluster.bastion}"
+    return [
+        LeaseConnection(
+            f"{template.label} {port.name}",
+            f"ssh -N -L {port.number}:{inside}:{service_port(port, template.ports)} {tunnel}",
+        )
+        for port in template.ports
+        if not port.is_http
+    ]
+
+
 def _ssh_connections(lease: Lease, cluster: Cluster) -> list[LeaseConnection]:
     """Return an SSH command, and what VS Code needs: an entry of ~/.ssh/config and a link.
 
     They jump over the bastion to the pod's internal name: only the bastion may reach the pod.
     """
-    inside = f"{names.anchor_name(lease.pk, lease.generation)}.{names.namespace_name(lease.project_id)}.svc"
+    inside = _inside_name(lease)
     alias = f"lease-{names.id_suffix(lease.pk)}"
     entry = f"Host {alias}\n  HostName {inside}\n  User {SSH_USER}\n  ProxyJump {SSH_USER}@{cluster.bastion}"
     return [
@@ -75,3 +113,7 @@ def _ssh_connections(lease: Lease, cluster: Cluster) -> list[LeaseConnection]:
         LeaseConnection("~/.ssh/config", entry),
         LeaseConnection("VS Code", f"vscode://vscode-remote/ssh-remote+{alias}{HOME}", is_link=True),
     ]
+
+
+def _inside_name(lease: Lease) -> str:
+    return f"{names.anchor_name(lease.pk, lease.generation)}.{names.namespace_name(lease.project_id)}.svc"

@@ -21,18 +21,22 @@ from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import Isolation, LeaseState, PriceClass
 from broker.domain.placement.gangs.topology import LINK_LIMITS
+from broker.domain.workloads.registry_logins import image_login_fault
 from broker.domain.workloads.secret_variables import SecretVariable
-from broker.domain.workloads.templates import BATCH, Workload, template_name_for
+from broker.domain.workloads.template_contents import base_name, workload_template
+from broker.domain.workloads.templates import BATCH, Workload, WorkloadShape, template_name_for
 from broker.domain.workloads.validation import find_workload_faults
-from broker.models import Lease, LeaseArray, Offering, OfferingState
+from broker.models import Lease, LeaseArray, Offering, OfferingState, SavedTemplate
 from broker.models.transitions import log_transition
 from broker.services.inventory import spot_offerings
 from broker.services.inventory.gpu_catalogue import profile_of
+from broker.services.launch_templates import template_choice
+from broker.services.launch_templates.template_errors import refuse_faults
 from broker.services.leases.extension_limits import check_automatic_extension
 from broker.services.placement import available_capacity
 from broker.services.placement.slot_search import TOPOLOGY_WORDS
 from broker.services.quotas import block_new_quotas
-from broker.services.secrets import lease_secrets
+from broker.services.secrets import lease_secrets, registry_secrets
 from broker.services.volumes import volume_mounts
 from ports import outbox
 from ports.postgres import sql_statements
@@ -58,7 +62,7 @@ PLAIN_COLUMNS = (
     *("extend_with_token", "notify_on_end"),
     *("starts_at", "requeued_at", "retries", "attempt_limit_s", "array_id", "array_index", "pending_reason"),
 )
-JSON_COLUMNS = ("tags", "env", "secrets", "ssh_keys", "quota_uses")
+JSON_COLUMNS = ("tags", "env", "secrets", "pull_secret", "launch_template", "ssh_keys", "quota_uses")
 
 
 NEVER_RECLAIMED = SpotTerms(0, 0)
@@ -85,7 +89,10 @@ class LeaseRequest:
     end_date: datetime | None = None
     image: str = ""
     command: str = ""
-    workload: str = ""  # a template's name; empty: chosen by its image
+    workload: str = ""  # a built-in template's name; empty: chosen by its image
+    template_id: str = ""  # of a saved template, instead
+    template: SavedTemplate | None = None  # that template, once it was found
+    pull_secret: str = ""  # id of the secret with the login of the image's registry
     env: dict[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict)  # variable: id of a secret of the project
     ssh_keys: Sequence[str] = ()
@@ -128,9 +135,12 @@ def build_lease(
     if offering.state == OfferingState.RETIRED:
         raise OfferingRetired(f"{offering.label} accepts no new leases; running leases continue.", fix=_catalogue_fix())
     _check_request(wanted, now)
-    wanted = _with_saved_keys(wanted, actor)
+    wanted = _with_saved_keys(_with_template(wanted, project), actor)
     check_workload(wanted)
     secrets = lease_secrets.pin_secrets(wanted.secrets, project=project) if wanted.secrets else {}
+    pull_secret = {}
+    if wanted.pull_secret:
+        pull_secret = registry_secrets.pin_pull_secret(wanted.pull_secret, project=project, image=wanted.image)
     if wanted.topology:
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
@@ -159,6 +169,8 @@ def build_lease(
         workload=wanted.workload,
         env=dict(wanted.env),
         secrets=secrets,
+        pull_secret=pull_secret,
+        launch_template=template_choice.template_copy(wanted.template) if wanted.template else {},
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
         relocatable=wanted.relocatable,
@@ -218,8 +230,9 @@ def queue_lease(
     """
     if wanted.volume:
         volume_mounts.lock_volume(wanted.volume)
-    if wanted.secrets:
-        lease_secrets.lock_secrets(wanted.secrets)
+    wanted = _with_template(wanted, project)
+    if wanted.secrets or wanted.pull_secret:
+        lease_secrets.lock_secrets({*wanted.secrets.values(), wanted.pull_secret})
     lease = build_lease(wanted, project=project, actor=actor, now=now, found=found)
     block_new_quotas(lease.tenant_id)
     run_gates(lease, now=now)
@@ -347,6 +360,33 @@ def _describe_start(starts_at: datetime | None) -> str:
     return f"Starts at {starts_at:%Y-%m-%d %H:%M} UTC, as requested." if starts_at else ""
 
 
+def _with_template(wanted: LeaseRequest, project: Project) -> LeaseRequest:
+    """Return the request completed by the saved template it names."""
+    if not wanted.template_id or wanted.template is not None:
+        return wanted
+    if wanted.workload:
+        raise InvalidValue(
+            "template_id", "Both a workload and a saved template were chosen.", fix="Leave out one of the two."
+        )
+    template = template_choice.find_template(wanted.template_id, project=project)
+    contents = template.contents
+    if contents.needs_volume and not wanted.volume:
+        raise InvalidValue(
+            "volume", f"{template.name} keeps its files on a volume; none was chosen.", fix="Choose a volume."
+        )
+    image = wanted.image or contents.image
+    login = getattr(template, "pull_secret", None)
+    fits = login is not None and not image_login_fault(image, login.registry)
+    return replace(
+        wanted,
+        template=template,
+        workload=base_name(contents),
+        image=image,
+        command=wanted.command or (contents.command if contents.shape is WorkloadShape.BATCH else ""),
+        pull_secret=wanted.pull_secret or (login.pk if login is not None and fits else ""),
+    )
+
+
 def _with_saved_keys(wanted: LeaseRequest, actor: Actor) -> LeaseRequest:
     """Return the request with the text of the saved keys it names, each key once."""
     if not wanted.ssh_key_ids:
@@ -366,15 +406,14 @@ def check_workload(wanted: LeaseRequest) -> None:
         env=tuple(wanted.env.items()),
         secrets=tuple(SecretVariable(name) for name in wanted.secrets),
         ssh_keys=tuple(wanted.ssh_keys),
+        custom=workload_template(wanted.template.pk, wanted.template.name, wanted.template.contents)
+        if wanted.template
+        else None,
     )
     faults = find_workload_faults(workload)
     if not wanted.workload and not wanted.ssh_keys:  # without a chosen template nobody asked for SSH access
         faults = tuple(fault for fault in faults if fault.field != "ssh_keys")
-    if not faults:
-        return
-    refused = InvalidValue(faults[0].field, faults[0].text, fix=Fix(faults[0].fix))
-    refused.extra["errors"] = [{"field": fault.field, "code": "invalid", "message": fault.text} for fault in faults]
-    raise refused
+    refuse_faults(faults)
 
 
 def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:

@@ -17,6 +17,7 @@ from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
 from broker.services.placement.leftover_slices import required_cut_efforts
 from broker.services.secrets.lease_secrets import read_secrets, unread_secrets
+from broker.services.secrets.registry_secrets import read_login, unread_login
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
 
@@ -64,6 +65,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     place = held[0] if held else None
     cuts = _cut_efforts(lease, held)
     secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
+    login, login_fault = read_login(lease) if with_secrets else (unread_login(lease), "")
     lost = min(((each.lost_since, each.health_reason) for each in held if each.lost_since), default=(None, ""))
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its duration counts from when it is active
     return ProvisionSpec(
@@ -74,9 +76,11 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         image=lease.image,
         command=lease.command,
         workload=lease.workload,
+        template=lease.saved_template,
+        pull_secret=login,
         env=tuple(sorted((lease.env | _run_variables(lease)).items())),
         secrets=secrets,
-        secret_fault=secret_fault,
+        secret_fault=secret_fault or login_fault,
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each, how) for each, how in zip(held, cuts, strict=True)),

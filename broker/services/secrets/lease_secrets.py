@@ -4,11 +4,11 @@ A lease pins the version of each secret when it is launched or started again, so
 cluster never change while it runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from broker.domain.workloads.secret_variables import MAX_LEASE_BYTES, MAX_VARIABLES, SecretVariable
-from broker.models import Lease, Secret, SecretVersion
+from broker.models import Lease, Secret, SecretKind, SecretVersion
 from broker.services.secrets.secret_encryption import SecretUnreadable, open_value
 from tenants.models import Project
 from tenants.services.errors import Fix, InvalidValue, ObjectNotFound
@@ -16,10 +16,9 @@ from tenants.services.errors import Fix, InvalidValue, ObjectNotFound
 PinnedVersions = dict[str, dict[str, Any]]  # as in `Lease.secrets`
 
 
-def lock_secrets(secret_ids: Mapping[str, str]) -> None:
+def lock_secrets(secret_ids: Iterable[str]) -> None:
     """Lock the secrets of a request until its lease is stored."""
-    wanted = sorted(set(secret_ids.values()))
-    rows = Secret.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=wanted)
+    rows = Secret.objects.select_for_update(of=("self",), no_key=True).filter(pk__in=sorted(set(secret_ids)))
     list(rows.order_by("pk").values_list("pk"))
 
 
@@ -40,6 +39,12 @@ def pin_secrets(secret_ids: Mapping[str, str], *, project: Project) -> PinnedVer
             raise ObjectNotFound(
                 f"The secret chosen for {variable[:60]!r} does not exist in this project.",
                 fix=Fix("Choose one from the list of secrets.", "GET", "/api/v1/secrets"),
+            )
+        if found[secret_id].kind != SecretKind.VARIABLE:
+            raise InvalidValue(
+                "secrets",
+                f"{found[secret_id].name} is the login of a registry; a variable cannot hold it.",
+                fix="Choose it as `pull_secret`.",
             )
     sizes = dict(
         SecretVersion.objects.filter(secret__in=wanted).values_list("secret_id", "size_bytes").order_by("version")

@@ -3,7 +3,9 @@
 They let people reach a lease and its pods reach each other.
 """
 
-from broker.domain.workloads.templates import ContainerProgram
+from collections.abc import Sequence
+
+from broker.domain.workloads.templates import ContainerPort, ContainerProgram
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, RouteSpec
 
@@ -15,16 +17,33 @@ def ingress_objects(lease: LeaseSpec, program: ContainerProgram) -> list[Manifes
     found = []
     if program.template.ports:
         found.append(_service(lease, program))
-        if lease.route and any(port.is_http for port in program.template.ports):
-            found.append(_route(lease, lease.route))
+        if lease.route:
+            found += _routes(lease, lease.route, program.template.ports)
     if len(lease.nodes) > 1:
         found += [_peers_service(lease), _peers_policy(lease)]
     return found
 
 
-def host_name_of(lease: LeaseSpec, route: RouteSpec) -> str:
-    """Return the host name of the lease's page; the same for every generation."""
-    return f"{names.id_suffix(lease.lease_id)}.{route.domain}"
+def service_port(port: ContainerPort, ports: Sequence[ContainerPort]) -> int:
+    """Return the number under which a lease's Service offers a port."""
+    if port.name == "ssh":
+        return SSH_PORT
+    return HTTP_PORT if port == _first_http(ports) else port.number
+
+
+def http_hosts(lease_id: str, ports: Sequence[ContainerPort], domain: str) -> dict[ContainerPort, str]:
+    """Return the host name of each HTTP port, the same for every generation.
+
+    All are one label below the domain, so that one wildcard certificate is valid for them.
+    """
+    first, name = _first_http(ports), names.id_suffix(lease_id)
+    return {
+        port: f"{name}.{domain}" if port == first else f"{name}-{port.name}.{domain}" for port in ports if port.is_http
+    }
+
+
+def _first_http(ports: Sequence[ContainerPort]) -> ContainerPort | None:
+    return next((port for port in ports if port.is_http), None)
 
 
 def _pod_labels(lease: LeaseSpec) -> dict[str, str]:
@@ -35,7 +54,7 @@ def _service(lease: LeaseSpec, program: ContainerProgram) -> Manifest:
     ports = [
         {
             "name": port.name,
-            "port": HTTP_PORT if port.is_http else SSH_PORT,
+            "port": service_port(port, program.template.ports),
             "protocol": "TCP",
             "targetPort": port.number,
         }
@@ -50,29 +69,54 @@ def _service(lease: LeaseSpec, program: ContainerProgram) -> Manifest:
     }
 
 
-def _route(lease: LeaseSpec, route: RouteSpec) -> Manifest:
-    name = names.anchor_name(lease.lease_id, lease.generation)
+def _routes(lease: LeaseSpec, route: RouteSpec, ports: Sequence[ContainerPort]) -> list[Manifest]:
+    """Return what routes a host name to each HTTP port; none without one."""
+    hosts = http_hosts(lease.lease_id, ports, route.domain)
     if route.kind == "gateway":
-        backend = {"name": name, "port": HTTP_PORT}
-        return {
-            "apiVersion": "gateway.networking.k8s.io/v1",
-            "kind": "HTTPRoute",
-            "metadata": {"name": name},
-            "spec": {
-                "hostnames": [host_name_of(lease, route)],
-                "parentRefs": [{"name": route.name, "namespace": route.namespace}],
-                "rules": [{"backendRefs": [backend]}],
+        return [_http_route(lease, route, host, port, ports) for port, host in hosts.items()]
+    return [_ingress(lease, route, {host: service_port(port, ports) for port, host in hosts.items()})] if hosts else []
+
+
+def _http_route(
+    lease: LeaseSpec, route: RouteSpec, host: str, port: ContainerPort, ports: Sequence[ContainerPort]
+) -> Manifest:
+    """Return one port's HTTPRoute; its hosts share all its rules, so each host has its own."""
+    anchor = names.anchor_name(lease.lease_id, lease.generation)
+    own_name = anchor if port == _first_http(ports) else names.shorten_name(f"{anchor}-{port.name}", names.MAX_NAME)
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": own_name},
+        "spec": {
+            "hostnames": [host],
+            "parentRefs": [{"name": route.name, "namespace": route.namespace}],
+            "rules": [{"backendRefs": [{"name": anchor, "port": service_port(port, ports)}]}],
+        },
+    }
+
+
+def _ingress(lease: LeaseSpec, route: RouteSpec, hosts: dict[str, int]) -> Manifest:
+    name = names.anchor_name(lease.lease_id, lease.generation)
+    rules = [
+        {
+            "host": host,
+            "http": {
+                "paths": [
+                    {
+                        "backend": {"service": {"name": name, "port": {"number": number}}},
+                        "path": "/",
+                        "pathType": "Prefix",
+                    }
+                ]
             },
         }
-    path = {"backend": {"service": {"name": name, "port": {"number": HTTP_PORT}}}, "path": "/", "pathType": "Prefix"}
+        for host, number in hosts.items()
+    ]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
         "metadata": {"name": name},
-        "spec": {
-            "ingressClassName": route.name,
-            "rules": [{"host": host_name_of(lease, route), "http": {"paths": [path]}}],
-        },
+        "spec": {"ingressClassName": route.name, "rules": rules},
     }
 
 

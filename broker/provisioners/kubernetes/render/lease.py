@@ -9,6 +9,7 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from broker.domain.workloads.registry_logins import RegistryLogin, docker_config
 from broker.domain.workloads.templates import SSH_KEYS_FILE, TOKEN_KEY, ContainerProgram, build_program
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
@@ -39,8 +40,8 @@ def anchor(lease: LeaseSpec, driver: SliceDriver) -> Manifest:
 def lease_objects(lease: LeaseSpec, driver: SliceDriver, *, anchor_uid: str) -> list[Manifest]:
     """Return the anchor's children in the order of application.
 
-    The same lease always gives the same objects. Without the values of its saved secrets, the Secret is left
-    out: the one in the cluster stays as it is.
+    The same lease always gives the same objects. Without the values of its saved secrets, a Secret is left out:
+    the one in the cluster stays as it is.
     """
     owner = {
         "apiVersion": "v1",
@@ -66,7 +67,9 @@ def spec_hash(lease: LeaseSpec, driver: SliceDriver) -> str:
     secrets, not from their values.
     """
     named = tuple(replace(each, value=f"{each.secret_id}:{each.version}") for each in lease.workload.secrets)
-    lease = replace(lease, workload=replace(lease.workload, secrets=named))
+    login = lease.workload.pull_secret
+    login = replace(login, password=f"{login.secret_id}:{login.version}", server="", username="") if login else None
+    lease = replace(lease, workload=replace(lease.workload, secrets=named, pull_secret=login))
     text = json.dumps(lease_objects(lease, driver, anchor_uid=""), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -79,8 +82,11 @@ def format_time(moment: datetime) -> str:
 def _owned_objects(lease: LeaseSpec, driver: SliceDriver) -> list[Manifest]:
     runs = build_program(lease.workload)
     found = lease_controllers(lease, runs, driver) + ingress_objects(lease, runs) + driver.extra_objects(lease)
-    readable = all(each.value is not None for each in runs.secrets)
-    return [*found, _secret(lease, runs)] if needs_secret(lease, runs) and readable else found
+    if needs_secret(lease, runs) and all(each.value is not None for each in runs.secrets):
+        found.append(_secret(lease, runs))
+    if lease.workload.pull_secret and lease.workload.pull_secret.readable:
+        found.append(_pull_secret(lease, lease.workload.pull_secret))
+    return found
 
 
 def _apply_order(manifest: Manifest) -> tuple[bool, str, str]:
@@ -102,6 +108,18 @@ def _secret(lease: LeaseSpec, runs: ContainerProgram) -> Manifest:
         "kind": "Secret",
         "metadata": {"name": names.secret_name(lease.lease_id, lease.generation)},
         "type": "Opaque",
+    }
+
+
+def _pull_secret(lease: LeaseSpec, login: RegistryLogin) -> Manifest:
+    config = b64encode(docker_config(login).encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "data": {".dockerconfigjson": config},
+        "immutable": True,
+        "kind": "Secret",
+        "metadata": {"name": names.pull_secret_name(lease.lease_id, lease.generation)},
+        "type": "kubernetes.io/dockerconfigjson",
     }
 
 

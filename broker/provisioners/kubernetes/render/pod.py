@@ -54,6 +54,8 @@ def pod_template(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceReq
         "tolerations": [each.manifest() for each in dict.fromkeys((GPU_TOLERATION, *lease.tolerations))],
         "volumes": _volumes(lease, program, node),
     }
+    if lease.workload.pull_secret:
+        spec["imagePullSecrets"] = [{"name": names.pull_secret_name(lease.lease_id, lease.generation)}]
     if wants.claim:
         spec["resourceClaims"] = [{"name": "slices", "resourceClaimName": wants.claim}]
     if wants.scheduler:

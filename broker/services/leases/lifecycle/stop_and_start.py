@@ -1,6 +1,7 @@
 """Stop and restart of a lease that keeps its volume; nothing is charged while stopped."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -19,7 +20,7 @@ from broker.services.leases.lifecycle.termination import (
 )
 from broker.services.placement.available_capacity import pool_of
 from broker.services.quotas import block_new_quotas
-from broker.services.secrets import lease_secrets
+from broker.services.secrets import lease_secrets, registry_secrets
 from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import Actor
@@ -141,7 +142,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "star
     if lease.requeued_at not in (None, lease.starts_at) and lease.state in STARTED_STATES:
         return lease
     _check_may_start(lease, now)
-    secrets = _newest_secrets(lease)
+    secrets, pull_secret = _newest_secrets(lease)
     lease.requested_with_token = actor.token
     lease_requests.run_gates(lease, now=now)
     lease.transition(
@@ -151,6 +152,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "star
         cause=cause,
         quota_uses=lease.quota_uses,
         secrets=secrets,
+        pull_secret=pull_secret,
         requeued_at=now,
         pending_reason="",
         due_at=lease.end_date,
@@ -160,10 +162,14 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "star
     return lease
 
 
-def _newest_secrets(lease: Lease) -> lease_secrets.PinnedVersions:
-    """Return the newest versions of a lease's secrets: started again, it gets replaced values."""
-    lease_secrets.lock_secrets(lease.secret_ids)
-    return lease_secrets.pin_secrets(lease.secret_ids, project=lease.project)
+def _newest_secrets(lease: Lease) -> tuple[lease_secrets.PinnedVersions, dict[str, Any]]:
+    """Return the newest versions of a lease's secrets and its registry's login.
+
+    Started again, it gets replaced values.
+    """
+    lease_secrets.lock_secrets(lease.used_secret_ids)
+    secrets = lease_secrets.pin_secrets(lease.secret_ids, project=lease.project)
+    return secrets, registry_secrets.newest_pull_secret(lease)
 
 
 def _check_may_start(lease: Lease, now: datetime) -> None:

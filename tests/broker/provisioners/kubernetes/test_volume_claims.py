@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker.domain.workloads.templates import HOME
+from broker.domain.workloads.templates import HOME, TEMPLATES
 from broker.provisioners.base import ObservedState, VolumeRef
 from broker.provisioners.kubernetes.render.spec import VolumeSpec
 from broker.provisioners.kubernetes.volume_claims import remove_volume_claim, volume_specs
@@ -26,8 +26,8 @@ def claim(**meta: Any) -> ScriptedAnswer:
 
 @pytest.mark.parametrize(("template", "home"), [("jupyter", "/home/jovyan/work"), ("ssh", HOME), ("unknown", HOME)])
 def test_a_volume_is_mounted_at_the_home_of_its_template(template: str, home: str) -> None:
-    assert volume_specs(KEPT, template) == (VolumeSpec("vol_1", 30, home),)
-    assert volume_specs(None, template) == ()
+    assert volume_specs(KEPT, TEMPLATES.get(template)) == (VolumeSpec("vol_1", 30, home),)
+    assert volume_specs(None, TEMPLATES.get(template)) == ()
 
 
 def test_our_volume_claim_is_deleted_once_and_then_pending(serve: StartServer) -> None:

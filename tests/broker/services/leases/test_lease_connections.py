@@ -3,8 +3,9 @@
 import pytest
 
 from broker.domain.lifecycle.states import LeaseState
+from broker.domain.workloads.templates import JUPYTER
 from broker.models import Cluster, Lease
-from broker.provisioners.kubernetes.render.ingress import host_name_of
+from broker.provisioners.kubernetes.render.ingress import http_hosts
 from broker.provisioners.kubernetes.render.spec import RouteSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec, route_spec
 from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
@@ -52,7 +53,8 @@ def test_a_notebook_connection_is_the_url_of_its_route(sim: Simulation, kestrel:
     with tenant_scope(lease.tenant_id):
         spec = lease_spec(load_provision_spec(Lease.objects.select_related("offering").get(pk=lease.pk)))
     assert spec.route is not None
-    assert way.line == f"https://{host_name_of(spec, spec.route)}/"
+    (host,) = http_hosts(lease.pk, JUPYTER.ports, spec.route.domain).values()
+    assert way.line == f"https://{host}/"
     assert (way.is_link, way.secret) == (True, access_token(lease.pk))
     assert spec.access_token == way.secret
     assert way.sign_in_url == f"{way.line}lab?token={way.secret}"

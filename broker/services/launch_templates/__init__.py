@@ -1,0 +1,1 @@
+"""Saved launch templates: of projects, and of the operators for every tenant."""
