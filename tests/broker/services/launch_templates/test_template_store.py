@@ -28,7 +28,7 @@ def test_a_template_is_stored_as_written_and_audited(kestrel: TenantContext) -> 
     assert [port.number for port in template.contents.http_ports] == [7860, 9090]
     with tenant_scope(kestrel.tenant.pk):
         event = AuditEvent.objects.get(action="template.create")
-    assert (event.target_id, event.detail["version"]) == (template.pk, 1)
+    assert (event.subject_id, event.detail["version"]) == (template.pk, 1)
 
 
 def test_a_change_raises_the_version_and_keeps_the_rest(kestrel: TenantContext) -> None:
@@ -56,7 +56,7 @@ def test_every_fault_of_a_template_is_reported(kestrel: TenantContext) -> None:
 def test_a_pull_secret_belongs_to_the_project_and_to_the_images_registry(kestrel: TenantContext) -> None:
     login = save_login(kestrel)
     assert save_template(kestrel, pull_secret=login.pk).pull_secret == login
-    with pytest.raises(InvalidValue, match="pulled from docker.io, but the login is for ghcr.io"):
+    with pytest.raises(InvalidValue, match=r"pulled from docker\.io, but the login is for ghcr\.io"):
         save_template(kestrel, name="b", image="acme/comfy:1", pull_secret=login.pk)
     with pytest.raises(InvalidValue, match="is not the login of a registry"):
         save_template(kestrel, name="b", pull_secret=save_secret(kestrel).pk)
