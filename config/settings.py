@@ -255,6 +255,7 @@ SPECTACULAR_SETTINGS = {
         "EndReason": [reason.value for reason in EndReason],
         "LineSource": [source.value for source in LineSource],
         "GrantSource": "billing.models.grants.GrantSource",
+        "SecretKind": "broker.models.secrets.SecretKind",
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
         "NodeState": "broker.models.inventory.NodeState",
         "OfferingState": "broker.models.offerings.OfferingState",

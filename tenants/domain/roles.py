@@ -30,6 +30,7 @@ READS = frozenset(
         "ssh_keys.read",  # one's own
         "ssh_keys.write",  # one's own
         "secrets.read",  # names, never values
+        "templates.read",
     }
 )
 WORKS = frozenset({"leases.write"})
@@ -43,6 +44,7 @@ LEADS = frozenset(
         "budgets.write",
         "tokens.all",
         "secrets.write",
+        "templates.write",
         "audit.read",
         "billing.read",
     }
@@ -60,7 +62,7 @@ ACTIONS = frozenset().union(*ALLOWED.values())
 
 ROLE_DESCRIPTIONS: dict[Role, str] = {
     Role.OWNER: "has full access, including billing and adding owners",
-    Role.ADMIN: "can run leases, view invoices, and manage people, projects, quotas, budgets and secrets",
+    Role.ADMIN: "can run leases, view invoices, and manage people, projects, quotas, budgets, secrets and templates",
     Role.BILLING: "can view leases and manage billing",
     Role.MEMBER: "can launch, stop and extend leases, and view their cost",
     Role.VIEWER: "can view leases, quotas, budgets and costs, but not change them",

@@ -64,6 +64,7 @@ from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
 from billing.services.tax import tax_determination, tax_rates
 from broker.models import Allocation, Lease, LeaseArray, Node, Offering, RelocationPlan, Repartition
+from broker.services.launch_templates import template_store
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.schedules import schedule_records
 from broker.services.secrets import secret_store
@@ -87,6 +88,7 @@ STAFF = frozenset({"staff"})
 NOBODY: frozenset[str] = frozenset()
 SAME = None
 
+TEMPLATE = {"icon": "package", "shape": "session", "image": "ghcr.io/acme/comfy:1"}
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f matrix"
 
 Thing = Callable[[TenantWithOwner], str | tuple[str, ...]]
@@ -341,6 +343,17 @@ def a_secret(world: TenantWithOwner) -> str:
     return str(made.pk)
 
 
+def a_template(world: TenantWithOwner) -> str:
+    values = {**TEMPLATE, "name": f"template {current_time()}"}
+    made = template_store.create_template(project=world.root, values=values, actor=SYSTEM, now=current_time())
+    return str(made.pk)
+
+
+def an_operator_template(world: TenantWithOwner) -> str:
+    values = {**TEMPLATE, "name": f"template {current_time()}"}
+    return str(template_store.create_operator_template(values=values, actor=SYSTEM, now=current_time()).pk)
+
+
 def an_ssh_key(world: TenantWithOwner) -> str:
     """A saved key of the owner."""
     blob = struct.pack(">I", 11) + b"ssh-ed25519" + world.owner.pk.encode() + str(current_time()).encode()
@@ -588,6 +601,7 @@ PLACED = frozenset(
         "lease array",
         "lease schedule",
         "secret",
+        "template",
         "project",
         "member",
         "invitation",
@@ -627,6 +641,8 @@ THINGS: dict[str, Thing] = {
     "lease array": in_its_tenant(a_lease_array),
     "lease schedule": in_its_tenant(a_lease_schedule),
     "secret": in_its_tenant(a_secret),
+    "template": in_its_tenant(a_template),
+    "operators' template": an_operator_template,
     "ssh key": an_ssh_key,
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
@@ -805,6 +821,23 @@ ROWS: dict[str, Row] = {
         body=lambda w: {"value": "new"},
         part=SAME,
     ),
+    "api/v1/templates": api(
+        "templates",
+        GET=ALL,
+        POST=LEADERS,
+        body=lambda w: {"name": f"new {current_time()}", "project": w.root.pk, "image": "ghcr.io/acme/comfy:1"},
+        part=SAME,
+    ),
+    "api/v1/templates/<str:pk>": api(
+        "templates",
+        thing="template",
+        GET=ALL,
+        PATCH=LEADERS,
+        DELETE=LEADERS,
+        body=lambda w: {"description": "new"},
+        part=SAME,
+    ),
+    "api/v1/templates/shared": api("templates", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/transitions": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/logs": api("leases", thing="lease", GET=ALL, part=SAME),
     "api/v1/leases/<str:pk>/logs/download": api("leases", thing="lease", GET=ALL, part=SAME),
@@ -871,6 +904,11 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/leases/<str:pk>/transitions": fleet(thing="lease", audited=True),
     "api/v1/ops/allocations": fleet(audited=True),
     "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
+    "api/v1/ops/templates": fleet(PUT=STAFF, audited=True),
+    "api/v1/ops/templates/<str:pk>": fleet(thing="operators' template", audited=True),
+    "api/v1/ops/templates/<str:pk>/deletion": Row(
+        "fleet", {"PUT": STAFF}, thing="operators' template", writes_on_get=True
+    ),
     "api/v1/ops/relocation-plans": fleet(audited=True),
     "api/v1/ops/relocation-plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
     "api/v1/ops/gpus": fleet(audited=True),

@@ -218,6 +218,7 @@ def a_price(tenant_id: str, number: int) -> int:
 # Label of a model: fields that its constraints want otherwise than `value` guesses, or what makes them.
 PARTICULAR: dict[str, dict[str, Any]] = {
     "tenants.ApiToken": {"user_id": "usr_x", "expires_at": AT + timedelta(days=1)},
+    "broker.LaunchTemplate": {"shape": "session"},
     "broker.Transition": {
         "lease_id": a_lease,
         "seq": 0,

@@ -43,6 +43,7 @@ OF_NO_TENANT = {
         *(
             "broker_gpumodel",
             "broker_offering",
+            "broker_operatortemplate",
             "billing_taxrate",
             "billing_offeringtaxcategory",
             "billing_campaign",
@@ -55,6 +56,7 @@ OF_NO_TENANT = {
             "broker_gpu",
             "broker_inventorychange",
             "broker_clustercredential",
+            "broker_imageprepull",
         ),
         *(
             "broker_clusterexamination",

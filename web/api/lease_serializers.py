@@ -18,6 +18,7 @@ from web.api.serializer_fields import NameField, StrictSerializer, TagsField
 
 MAX_INTEGER = 2**31 - 1
 LEASE_STATES = [state.value for state in LeaseState]
+TEMPLATE_FIELDS = ("id", "version", "name")
 END_REASONS = [reason.value for reason in EndReason]
 
 
@@ -87,6 +88,18 @@ class LeaseCreate(StrictSerializer):
     image = PlainTextField(max_length=300, allow_blank=True, default="")
     command = PlainTextField(max_length=2000, allow_blank=True, default="")
     workload = serializers.ChoiceField(choices=list(TEMPLATES), allow_blank=True, default="")
+    template_id = serializers.CharField(
+        max_length=40,
+        allow_blank=True,
+        default="",
+        help_text="ID of a saved template, instead of `workload`; the lease keeps what it says now.",
+    )
+    pull_secret = serializers.CharField(
+        max_length=40,
+        allow_blank=True,
+        default="",
+        help_text="ID of the secret with the login of the image's private registry.",
+    )
     env = EnvironmentField(default=dict)
     ssh_keys = serializers.ListField(child=PlainTextField(max_length=LONGEST_KEY), max_length=MOST_KEYS, default=list)
     ssh_key_ids = serializers.ListField(
@@ -170,6 +183,14 @@ class LeaseExtension(StrictSerializer):
     more_s = serializers.IntegerField(min_value=1, max_value=MAX_INTEGER)
 
 
+class LeaseTemplateOut(serializers.Serializer[Any]):
+    """The saved template of a lease, as it was at the request."""
+
+    id = serializers.CharField()
+    version = serializers.IntegerField()
+    name = serializers.CharField()
+
+
 class LeaseSpecOut(serializers.Serializer[Lease]):
     """What was requested."""
 
@@ -188,6 +209,8 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     image = serializers.CharField()
     command = serializers.CharField()
     workload = serializers.CharField()
+    template = LeaseTemplateOut(allow_null=True)
+    pull_secret = serializers.CharField(allow_null=True)
     env_names = serializers.ListField(child=serializers.CharField())
     secrets = serializers.DictField(child=serializers.CharField(), help_text="Secret id of each variable.")
     ssh_keys = serializers.ListField(child=serializers.CharField())
@@ -294,6 +317,10 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "image": lease.image,
                 "command": lease.command,
                 "workload": lease.workload,
+                "template": {name: lease.launch_template[name] for name in TEMPLATE_FIELDS}
+                if lease.launch_template
+                else None,
+                "pull_secret": lease.pull_secret.get("secret"),
                 "env_names": sorted(lease.env),
                 "secrets": lease.secret_ids if lease.secrets else {},
                 "ssh_keys": lease.ssh_keys,
@@ -464,6 +491,9 @@ class ConnectionOut(serializers.Serializer[Any]):
     secret = serializers.CharField(allow_blank=True, help_text="Access token or password; empty if an SSH key is used.")
     sign_in_url = serializers.CharField(
         allow_blank=True, help_text="Address that opens the link signed in; empty: the line itself, with the secret."
+    )
+    is_open = serializers.BooleanField(
+        help_text="Whether whoever knows the address can use it: the program asks for no token."
     )
 
 

@@ -12,8 +12,10 @@ from web.api.operators.fleet import ClusterViewSet, GpuViewSet, NodeViewSet
 from web.api.operators.layout_changes import LayoutChangeViewSet
 from web.api.operators.leases import OperatorAllocationViewSet, OperatorLeaseViewSet
 from web.api.operators.relocation_plans import RelocationPlanViewSet
+from web.api.operators.templates import OperatorTemplateViewSet
 from web.api.queue_entries import QueueEntryViewSet
 from web.api.secrets import SecretViewSet
+from web.api.templates import TemplateViewSet
 from web.api.volumes import VolumeViewSet
 from web.http.routers import ApiRouter
 
@@ -23,6 +25,7 @@ router.register("lease-arrays", LeaseArrayViewSet, "api-lease-array")
 router.register("lease-schedules", LeaseScheduleViewSet, "api-lease-schedule")
 router.register("volumes", VolumeViewSet, "api-volume")
 router.register("secrets", SecretViewSet, "api-secret")
+router.register("templates", TemplateViewSet, "api-template")
 router.register("queue-entries", QueueEntryViewSet, "api-queue-entry")
 router.register("events", EventViewSet, "api-event")
 router.register("offerings", OfferingViewSet, "api-offering")
@@ -33,6 +36,7 @@ router.register("gpus", GpuViewSet, "api-gpu")
 router.register("ops/layout-changes", LayoutChangeViewSet, "api-ops-layout-change")
 router.register("ops/leases", OperatorLeaseViewSet, "api-ops-lease")
 router.register("ops/relocation-plans", RelocationPlanViewSet, "api-ops-relocation-plan")
+router.register("ops/templates", OperatorTemplateViewSet, "api-ops-template")
 router.register("ops/allocations", OperatorAllocationViewSet, "api-ops-allocation")
 
 # Collections with one row for each lease.

@@ -38,7 +38,9 @@ def test_a_secret_is_created_replaced_and_deleted(admin_api: Api, kestrel: Tenan
     made = admin_api.post("secrets", secret_body(kestrel))
     path = f"secrets/{made.body['id']}"
     assert (made.status_code, made["Location"], made["ETag"]) == (201, f"/api/v1/{path}", '"1"')
-    assert set(made.body) == {"id", "name", "project", "created_at", "updated_at", "updated_by", "version"}
+    assert set(made.body) == {
+        *("id", "name", "project", "kind", "registry", "created_at", "updated_at", "updated_by", "version")
+    }
     assert admin_api.patch(path, {"value": "new"}).status_code == 428
     assert admin_api.patch(path, {"value": "new"}, If_Match='"7"').status_code == 412
     changed = admin_api.patch(path, {"value": "new"}, If_Match=made["ETag"])

@@ -1,0 +1,50 @@
+"""Operators' launch templates over the API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from broker.models import OperatorTemplate
+from tenants.models import AuditEvent, User
+from tenants.services import rls
+
+pytestmark = pytest.mark.django_db
+TEMPLATES = "/api/v1/ops/templates"
+BODY = {"name": "ComfyUI", "image": "ghcr.io/acme/comfy:1", "ports": [{"name": "web", "number": 7860}]}
+
+
+@pytest.fixture
+def operator(settings: Any) -> Iterator[Client]:
+    settings.OPERATORS_REQUIRE_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+def test_a_template_is_published_replaced_and_deleted(operator: Client) -> None:
+    made = operator.put(TEMPLATES, BODY, content_type="application/json")
+    assert made.status_code == 200, made.content
+    again = operator.put(TEMPLATES, {**BODY, "icon": "rocket"}, content_type="application/json")
+    assert (again.json()["id"], again.json()["version"], again.json()["icon"]) == (made.json()["id"], 2, "rocket")
+    row = f"{TEMPLATES}/{made.json()['id']}"
+    assert [each["name"] for each in operator.get(TEMPLATES).json()["items"]] == ["ComfyUI"]
+    wrong = operator.put(f"{row}/deletion", {"name": "Other"}, content_type="application/json")
+    assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "name")
+    assert operator.put(f"{row}/deletion", {"name": "ComfyUI"}, content_type="application/json").status_code == 204
+    assert not OperatorTemplate.objects.exists()
+    with rls.staff_scope():
+        actions = AuditEvent.objects.filter(action__startswith="operator_template.").order_by("pk")
+        assert [each.action for each in actions] == [
+            "operator_template.create",
+            "operator_template.change",
+            "operator_template.delete",
+        ]
+
+
+def test_an_invalid_template_is_refused(operator: Client) -> None:
+    refused = operator.put(TEMPLATES, {**BODY, "image": "no image"}, content_type="application/json")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "image")
+    missing = operator.put(f"{TEMPLATES}/tpl_0/deletion", {"name": "x"}, content_type="application/json")
+    assert missing.status_code == 404
