@@ -3,7 +3,7 @@
 Each task reads the clock and calls one service; it loads nothing itself.
 """
 
-from broker.services.clusters import orphan_removal
+from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
 from broker.services.inventory import hardware
@@ -48,6 +48,11 @@ def examine_cluster(cluster_id: str) -> None:
     cluster_examination.run_examination(cluster_id, now=clock.now())
 
 
+@task("broker.check_image_prepull")
+def check_image_prepull(prepull_id: str) -> None:
+    image_prepulls.check_image_prepull(prepull_id, now=clock.now())
+
+
 @task("broker.free_abandoned_placements")
 def free_abandoned_placements(lease_id: str, tenant_id: str) -> None:
     abandoned_placements.free_abandoned_placements(lease_id, tenant_id, now=clock.now())
@@ -74,8 +79,9 @@ def sweep_due() -> None:
     now = clock.now()
     hardware.reopen_nodes(now=now)
     layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))
+    images = image_prepulls.due_prepulls(now=now)
     leases_and_volumes = (*lease_reconciler.due_messages(now=now), *volume_lifecycle.due_volumes(now=now))
-    for message in (*leases_and_volumes, *layouts_and_plans):
+    for message in (*leases_and_volumes, *layouts_and_plans, *images):
         outbox.send(*message)
 
 

@@ -85,12 +85,13 @@ def is_own(item: Mapping[str, Any]) -> bool:
 
     These are the namespace, and the broker's service account and RBAC rules.
     """
-    return item["kind"] == "Namespace" or item["metadata"]["name"] == NAME
+    name = item["metadata"]["name"]
+    return name == NAME or (item["kind"] == "Namespace" and name == NAMESPACE)
 
 
 def for_our_account(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Bind the broker's role bindings to the release's service account."""
-    if item["kind"] != "ClusterRoleBinding":
+    if item["kind"] not in ("ClusterRoleBinding", "RoleBinding"):
         return item
     subjects = [{**who, "name": ACCOUNT} if who["name"] == NAME else who for who in item["subjects"]]
     return {**item, "subjects": subjects}

@@ -32,7 +32,7 @@ from broker.models import (
     Transition,
     Volume,
 )
-from broker.services.clusters import orphan_removal
+from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.inventory import gpu_catalogue, hardware
 from broker.services.inventory.hardware import SimulatedRack
 from broker.services.leases import abandoned_placements, checkpoints
@@ -298,6 +298,8 @@ def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         plan_proposals.propose_plans(subject, now=now)
     elif task == "broker.reconcile_relocation_plan":
         moving.reconcile_plan(subject, now=now)
+    elif task == "broker.check_image_prepull":
+        image_prepulls.check_image_prepull(subject, now=now)
     elif task == "broker.remove_orphans":
         orphan_removal.remove_orphans_in(subject, now=now)
     elif task == "broker.sweep_all":

@@ -93,6 +93,7 @@ class Migration(migrations.Migration):
                 ("nodes_ready", models.PositiveIntegerField(default=0)),
                 ("problem", models.CharField(blank=True, default="", max_length=300)),
                 ("checked_at", models.DateTimeField(null=True)),
+                ("ready_since", models.DateTimeField(null=True)),
                 ("removed_at", models.DateTimeField(null=True)),
                 (
                     "cluster",

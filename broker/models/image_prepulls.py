@@ -20,6 +20,7 @@ class ImagePrepull(models.Model):
     nodes_ready = models.PositiveIntegerField(default=0)
     problem = models.CharField(max_length=300, blank=True, default="")
     checked_at = models.DateTimeField(null=True)  # null: not requested from the cluster yet
+    ready_since = models.DateTimeField(null=True)  # since when every node has it
     removed_at = models.DateTimeField(null=True)  # until the cluster has confirmed the removal
 
     class Meta:

@@ -134,6 +134,25 @@ class LogRead:
     fault: str = ""  # why some of it cannot be read, in one sentence
 
 
+@dataclass(frozen=True)
+class KeptImage:
+    """An image that a cluster keeps on its GPU nodes."""
+
+    cluster: str
+    image: str
+    requested_at: datetime
+    tolerations: str = ""  # taints of that cluster's nodes that its pods tolerate
+
+
+@dataclass(frozen=True)
+class ImagePresence:
+    """How many GPU nodes have an image, and why the others do not."""
+
+    nodes_total: int
+    nodes_ready: int
+    problem: str = ""
+
+
 class ClusterUnreachable(Exception):
     """The cluster did not answer in time; the call is repeated later.
 
@@ -190,6 +209,12 @@ class Provisioner(Protocol):
 
     def remove_named(self, name: str, *, now: datetime) -> None:
         """Delete the objects of a name that belongs to no lease."""
+
+    def keep_image(self, kept: KeptImage, *, now: datetime) -> ImagePresence:
+        """Have every GPU node pull an image and keep it; return how many have it."""
+
+    def drop_image(self, kept: KeptImage, *, now: datetime) -> bool:
+        """Give up an image; return whether that is confirmed."""
 
     def remove_volume(self, volume: VolumeRef, *, now: datetime) -> Observation:
         """Delete a volume with its data; return GONE once confirmed, PENDING until then."""

@@ -7,7 +7,16 @@ it says is believed.
 from datetime import datetime
 from typing import Any
 
-from broker.provisioners.base import ClusterUnreachable, HeldPod, LogRead, Observation, ProvisionSpec, VolumeRef
+from broker.provisioners.base import (
+    ClusterUnreachable,
+    HeldPod,
+    ImagePresence,
+    KeptImage,
+    LogRead,
+    Observation,
+    ProvisionSpec,
+    VolumeRef,
+)
 
 
 class FrozenProvisioner:
@@ -41,6 +50,12 @@ class FrozenProvisioner:
         raise self._waits()
 
     def remove_volume(self, volume: VolumeRef, *, now: datetime) -> Observation:
+        raise self._waits()
+
+    def keep_image(self, kept: KeptImage, *, now: datetime) -> ImagePresence:
+        raise self._waits()
+
+    def drop_image(self, kept: KeptImage, *, now: datetime) -> bool:
         raise self._waits()
 
     def _waits(self) -> ClusterUnreachable:

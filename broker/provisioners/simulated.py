@@ -15,11 +15,13 @@ from django.db.models import Q
 
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
-from broker.domain.workloads.templates import BATCH
-from broker.models import Gpu, Node, NodeState, SimulatedPod, SimulatedVolume
+from broker.domain.workloads.templates import BATCH, TEMPLATES
+from broker.models import Gpu, ImagePrepull, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import (
     CommandFailed,
     HeldPod,
+    ImagePresence,
+    KeptImage,
     LogRead,
     Observation,
     ObservedState,
@@ -43,7 +45,7 @@ class SimulatedProvisioner:
     """Simulates a cluster whose pods are rows, so that several workers share it."""
 
     def ensure(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
-        pull_s, start_s = self._latencies(spec)
+        pull_s, start_s = self._latencies_in_cluster(spec)
         cut_s = _partition_seconds(spec)
         made = {
             "name": spec.name,
@@ -105,6 +107,16 @@ class SimulatedProvisioner:
         stored.delete()
         return Observation(ObservedState.GONE)
 
+    def keep_image(self, kept: KeptImage, *, now: datetime) -> ImagePresence:
+        nodes = Node.objects.filter(cluster=kept.cluster).exclude(state=NodeState.LOST).count()
+        if kept.image.startswith("refuse/"):
+            return ImagePresence(nodes, 0, "the registry says that the image does not exist")
+        pulled = kept.requested_at + timedelta(seconds=PULL_S / settings.SIMULATED_SPEED) <= now
+        return ImagePresence(nodes, nodes if pulled else 0)
+
+    def drop_image(self, kept: KeptImage, *, now: datetime) -> bool:
+        return True
+
     def _keep(self, spec: ProvisionSpec, volume: VolumeRef, now: datetime) -> None:
         """Create the volume at its first use and record its latest user.
 
@@ -160,7 +172,7 @@ class SimulatedProvisioner:
         return Observation(ObservedState.LOST, text, last_seen=since)
 
     def _progress(self, spec: ProvisionSpec, pod: SimulatedPod, now: datetime) -> Observation:
-        pull_s, start_s = self._latencies(spec)
+        pull_s, start_s = self._latencies_in_cluster(spec)
         elapsed = (now - pod.created_at).total_seconds()
         left = max((pod.ready_at - now).total_seconds(), 0.05) if pod.ready_at else 1.0
         if elapsed < pull_s:
@@ -176,6 +188,10 @@ class SimulatedProvisioner:
                 again_in_s=min(max(left - start_s, 0.05), settings.SIMULATED_PROGRESS_S),
             )
         return Observation(ObservedState.PENDING, "starting", again_in_s=min(left, settings.SIMULATED_PROGRESS_S))
+
+    def _latencies_in_cluster(self, spec: ProvisionSpec) -> tuple[float, float]:
+        pull_s, start_s = self._latencies(spec)
+        return 0.0 if _is_prepulled(spec) else pull_s, start_s
 
     def _latencies(self, spec: ProvisionSpec) -> tuple[float, float]:
         rng = Rng(spec.name)
@@ -209,6 +225,14 @@ def _partition_seconds(spec: ProvisionSpec) -> float:
     # A whole GPU and a share are not created as slices, but leftover slices must be destroyed for them too.
     cuts = spec.isolation == Isolation.HARDWARE and not ways <= {None, PartitioningEffort.REUSE}
     return (cuts * cut_s + (PartitioningEffort.REPLACE in ways) * destroy_s) / settings.SIMULATED_SPEED
+
+
+def _is_prepulled(spec: ProvisionSpec) -> bool:
+    """Return whether the nodes of its cluster had pulled its image before."""
+    template = spec.template or TEMPLATES.get(spec.workload)
+    image = spec.image or (template.image if template else "")
+    kept = ImagePrepull.objects.filter(cluster=spec.cluster, image=image, removed_at=None)
+    return kept.filter(ready_since__lte=spec.placed_at).exists()
 
 
 def _failure_of(spec: ProvisionSpec) -> str:

@@ -64,6 +64,7 @@ from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
 from billing.services.tax import tax_determination, tax_rates
 from broker.models import Allocation, Lease, LeaseArray, Node, Offering, RelocationPlan, Repartition
+from broker.services.clusters import image_prepulls
 from broker.services.launch_templates import template_store
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.schedules import schedule_records
@@ -352,6 +353,10 @@ def a_template(world: TenantWithOwner) -> str:
 def an_operator_template(world: TenantWithOwner) -> str:
     values = {**TEMPLATE, "name": f"template {current_time()}"}
     return str(template_store.create_operator_template(values=values, actor=SYSTEM, now=current_time()).pk)
+
+
+def a_kept_image(world: TenantWithOwner) -> str:
+    return str(image_prepulls.add_image(a_node().cluster, "acme/comfy:1", actor=SYSTEM, now=current_time()).pk)
 
 
 def an_ssh_key(world: TenantWithOwner) -> str:
@@ -643,6 +648,7 @@ THINGS: dict[str, Thing] = {
     "secret": in_its_tenant(a_secret),
     "template": in_its_tenant(a_template),
     "operators' template": an_operator_template,
+    "kept image": a_kept_image,
     "ssh key": an_ssh_key,
     "offering": lambda world: str(an_offering().pk),
     "gpu model": lambda world: str(an_offering().gpu_model_id),
@@ -909,6 +915,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/templates/<str:pk>/deletion": Row(
         "fleet", {"PUT": STAFF}, thing="operators' template", writes_on_get=True
     ),
+    "api/v1/ops/image-prepulls": fleet(PUT=STAFF, audited=True),
+    "api/v1/ops/image-prepulls/<str:pk>": fleet(thing="kept image", audited=True),
+    "api/v1/ops/image-prepulls/<str:pk>/removal": Row("fleet", {"PUT": STAFF}, thing="kept image", writes_on_get=True),
     "api/v1/ops/relocation-plans": fleet(audited=True),
     "api/v1/ops/relocation-plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
     "api/v1/ops/gpus": fleet(audited=True),

@@ -25,6 +25,7 @@ from broker.provisioners.kubernetes.cluster_install import SECRET, TOKEN, Object
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.observe.object_lookup import CONTROLLERS, find_all_leases
 from broker.provisioners.kubernetes.render import cluster
+from broker.provisioners.kubernetes.render.image_prepulls import NAMESPACE as IMAGES_NAMESPACE
 from ports import clock
 
 DEVICE_CLASS = BY_NAME["resource.k8s.io/v1", "DeviceClass"]
@@ -90,6 +91,7 @@ def uninstall_cluster(
     # Found by label: the caller may name another driver, or know fewer models, than at installation.
     ours = f"{labels.MANAGED_BY}={labels.MANAGER_NAME}"
     yield from (_delete(api, ObjectRef(DEVICE_CLASS, meta.name)) for meta in _list_labelled(api, DEVICE_CLASS, ours))
+    yield _delete(api, ObjectRef(NAMESPACE, IMAGES_NAMESPACE))
     made = [object_ref(each) for each in cluster.cluster_objects(driver, image="", namespace=namespace)]
     made = [ref for ref in made if ref.kind is not DEVICE_CLASS]
     for ref in (ObjectRef(SECRET, TOKEN, namespace), *reversed(made)):

@@ -19,13 +19,15 @@ from broker.provisioners.base import (
     ClusterUnreachable,
     CommandFailed,
     HeldPod,
+    ImagePresence,
+    KeptImage,
     LogRead,
     Observation,
     ObservedState,
     ProvisionSpec,
     VolumeRef,
 )
-from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes import image_prepulls, labels
 from broker.provisioners.kubernetes.client import api_errors
 from broker.provisioners.kubernetes.client.cluster_identity import check_cluster_identity
 from broker.provisioners.kubernetes.client.kinds import POD, Kind, ObjectRef
@@ -237,6 +239,14 @@ class KubernetesProvisioner:
                 return left
             self._make_sure(api)
             return Observation(ObservedState.GONE)
+
+    def keep_image(self, kept: KeptImage, *, now: datetime) -> ImagePresence:
+        with self._asking() as api:
+            return image_prepulls.keep_image(api, kept, installation=self._cluster_connection.installation)
+
+    def drop_image(self, kept: KeptImage, *, now: datetime) -> bool:
+        with self._asking() as api:
+            return image_prepulls.drop_image(api, kept)
 
     @contextmanager
     def _asking(self, *, sure: bool = False, seconds: float = RESPONSE_S) -> Iterator[KubernetesApi]:

@@ -9,6 +9,7 @@ from web.api.lease_schedules import LeaseScheduleViewSet
 from web.api.leases import LeaseViewSet
 from web.api.offerings import GpuModelViewSet, OfferingViewSet
 from web.api.operators.fleet import ClusterViewSet, GpuViewSet, NodeViewSet
+from web.api.operators.image_prepulls import ImagePrepullViewSet
 from web.api.operators.layout_changes import LayoutChangeViewSet
 from web.api.operators.leases import OperatorAllocationViewSet, OperatorLeaseViewSet
 from web.api.operators.relocation_plans import RelocationPlanViewSet
@@ -37,6 +38,7 @@ router.register("ops/layout-changes", LayoutChangeViewSet, "api-ops-layout-chang
 router.register("ops/leases", OperatorLeaseViewSet, "api-ops-lease")
 router.register("ops/relocation-plans", RelocationPlanViewSet, "api-ops-relocation-plan")
 router.register("ops/templates", OperatorTemplateViewSet, "api-ops-template")
+router.register("ops/image-prepulls", ImagePrepullViewSet, "api-ops-image-prepull")
 router.register("ops/allocations", OperatorAllocationViewSet, "api-ops-allocation")
 
 # Collections with one row for each lease.

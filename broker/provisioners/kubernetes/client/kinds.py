@@ -47,6 +47,7 @@ POD = Kind("v1", "Pod", "pods")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 STATEFUL_SET = Kind("apps/v1", "StatefulSet", "statefulsets")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
 JOB = Kind("batch/v1", "Job", "jobs")
 EVENT = Kind("v1", "Event", "events")
 VOLUME_CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -61,6 +62,7 @@ KINDS: tuple[Kind, ...] = (
     CONFIG_MAP,
     STATEFUL_SET,
     DEPLOYMENT,
+    DAEMON_SET,
     JOB,
     NODE_LEASE,
     Kind("v1", "Secret", "secrets"),

@@ -4,6 +4,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.admission import admission_policies
+from broker.provisioners.kubernetes.render.image_prepulls import prepull_setup_objects
 from broker.provisioners.kubernetes.render.priority_classes import priority_classes
 from broker.provisioners.kubernetes.render.reaper import reaper_objects
 from broker.provisioners.kubernetes.render.spec import Manifest
@@ -32,4 +33,5 @@ def cluster_objects(driver: SliceDriver, *, image: str, namespace: str = NAMESPA
         *admission_policies(driver.schedulers),
         *driver.cluster_objects(),
         *reaper_objects(image=image, namespace=namespace),
+        *prepull_setup_objects(account=NAME, namespace=namespace),
     ]

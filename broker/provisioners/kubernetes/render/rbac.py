@@ -171,6 +171,23 @@ def cluster_role_binding(name: str, *, account: str, namespace: str) -> Manifest
     }
 
 
+def namespaced_role(name: str, uses: tuple[AccessRule, ...], *, namespace: str) -> Manifest:
+    """Return the Role for these rules in one namespace."""
+    role = cluster_role(name, uses)
+    return {**role, "kind": "Role", "metadata": {**role["metadata"], "namespace": namespace}}
+
+
+def namespaced_role_binding(name: str, *, namespace: str, account: str, account_namespace: str) -> Manifest:
+    """Return the binding of a Role in its namespace to a service account of another."""
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {**_meta(name), "namespace": namespace},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": account_namespace}],
+    }
+
+
 def pod_access_binding(namespace: str, account: str) -> Manifest:
     """Return the binding that lets the broker's account reach the pods of one namespace.
 
