@@ -11,6 +11,7 @@ from web.portal.documents import document_downloads
 from web.portal.home import home_page
 from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
+from web.portal.launch_templates import template_pages
 from web.portal.lease_arrays import array_pages
 from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page, terminal_page
 from web.portal.offerings import catalogue_page
@@ -55,6 +56,10 @@ urlpatterns = [
     path("secrets/", secret_pages.list_secrets, name="secrets"),
     path("secrets/<str:pk>/replace/", secret_pages.replace_secret, name="secret-replace"),
     path("secrets/<str:pk>/delete/", secret_pages.delete_secret, name="secret-delete"),
+    path("templates/", template_pages.list_templates, name="templates"),
+    path("templates/new/", template_pages.create_template, name="template-create"),
+    path("templates/<str:pk>/", template_pages.edit_template, name="template-edit"),
+    path("templates/<str:pk>/delete/", template_pages.delete_template, name="template-delete"),
     path("queue/", queue_page.show_queue, name="queue"),
     path("spend/", spend_page.show_spend, name="spend"),
     path("budgets/", budget_pages.list_budgets, name="budgets"),

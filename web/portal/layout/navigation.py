@@ -99,6 +99,7 @@ class PageLayout:
 TENANT_WIDE_PAGES = {"wallet": "billing.read", "invoices": "billing.read", "audit": "audit.read"}
 NAV_ALIASES = (  # page prefix -> prefix of the navigation entry it belongs to
     ("/ops/nodes/", "/ops/clusters/"),
+    ("/ops/image-prepulls/", "/ops/clusters/"),
     ("/ops/stripe/", "/ops/system/"),
     ("/payment-method/", "/invoices/"),
     ("/billing-details/", "/invoices/"),
@@ -124,6 +125,7 @@ TENANT_NAV: NavPlan = (
             ("schedules", gettext_noop("Schedules"), "calendar"),
             ("volumes", gettext_noop("Volumes"), "database"),
             ("secrets", gettext_noop("Secrets"), "lock"),
+            ("templates", gettext_noop("Templates"), "stack-2"),
         ),
     ),
     (
@@ -149,6 +151,7 @@ OPS_NAV: NavPlan = (
             ("ops-gpus", gettext_noop("GPUs"), "cpu"),
             ("ops-relocation-plans", gettext_noop("Defragmentation"), "arrows-split-2"),
             ("ops-offerings", gettext_noop("Offerings"), "tag"),
+            ("ops-templates", gettext_noop("Templates"), "stack-2"),
         ),
     ),
     (

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 
 from broker.domain.workloads.secret_variables import secret_name_fault
-from broker.models import Lease, Secret
-from broker.services.secrets import secret_store
+from broker.models import Lease, Secret, SecretKind
+from broker.services.secrets import registry_secrets, secret_store
 from ports import ids
 from tenants.services import idempotency
 from tenants.services.errors import ObjectNotFound, ProblemError
@@ -38,11 +38,24 @@ class SecretPage:
 
     listed: ListPage  # of SecretRow
     name: str
+    sent: QueryDict  # the sent form; the page repeats no value
     errors: dict[str, str]
     already_created: bool
     idempotency_key: str
     may_write: bool
     call: str
+
+    @property
+    def is_login(self) -> bool:
+        return self.sent.get("kind") == SecretKind.REGISTRY
+
+    @property
+    def variable_errors(self) -> dict[str, str]:
+        return {} if self.is_login else self.errors
+
+    @property
+    def login_errors(self) -> dict[str, str]:
+        return self.errors if self.is_login else {}
 
 
 @tenant_page("secrets.read", methods=GET_OR_POST)
@@ -77,6 +90,7 @@ def build_secret_page(request: PageRequest, errors: dict[str, str], *, already_c
                 for each in listed.rows
             ],
         ),
+        sent=request.POST,
         name="" if secret_name_fault(name) else name,  # an invalid name may be a value in the wrong field
         errors=errors,
         already_created=already_created,
@@ -88,8 +102,12 @@ def build_secret_page(request: PageRequest, errors: dict[str, str], *, already_c
 
 def create_secret(request: PageRequest) -> HttpResponse:
     """Create a secret once, however often the form is sent."""
-    name, value = request.POST.get("name", ""), entered_value(request)
-    body = idempotency.blind_fields({"name": name, "value": value}, ("value",))
+    is_login = request.POST.get("kind") == SecretKind.REGISTRY
+    wanted = entered_login(request) if is_login else {"value": entered_value(request)}
+    wanted["name"] = request.POST.get("name", "")
+    if is_login:
+        wanted["registry"] = request.POST.get("registry", "")
+    body = idempotency.blind_fields(wanted, ("value", "password"))
     keyed = idempotency.KeyedRequest(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
@@ -100,9 +118,8 @@ def create_secret(request: PageRequest) -> HttpResponse:
     )
     if idempotency.find_record(keyed):
         return redirect("secrets")
-    made = secret_store.create_secret(
-        project=request.project, name=name, value=value, actor=request.actor, now=request.now
-    )
+    create = registry_secrets.create_registry_secret if is_login else secret_store.create_secret
+    made = create(project=request.project, **wanted, actor=request.actor, now=request.now)
     idempotency.store_record(keyed, status=302, headers={"Location": request.path}, body="", now=request.now)
     messages.success(
         request, _("{name} was saved. Choose it when you launch; it is not shown again.").format(name=made.name)
@@ -112,12 +129,16 @@ def create_secret(request: PageRequest) -> HttpResponse:
 
 @tenant_page("secrets.read", methods=GET_OR_POST)
 def replace_secret(request: PageRequest, pk: str) -> HttpResponse:
-    """Replace a secret's value with the entered one."""
+    """Replace a secret's value or login with the entered one."""
     secret, error = find_secret(request, pk), ""
     require_in_project(request, "secrets.write", secret.project)
     if request.method == "POST":
         try:
-            secret_store.replace_value(secret, entered_value(request), actor=request.actor, now=request.now)
+            if secret.kind == SecretKind.REGISTRY:
+                login = entered_login(request)
+                registry_secrets.replace_login(secret, **login, actor=request.actor, now=request.now)
+            else:
+                secret_store.replace_value(secret, entered_value(request), actor=request.actor, now=request.now)
         except ProblemError as refusal:
             error = f"{refusal.detail} {refusal.fix.text}"
         else:
@@ -164,8 +185,8 @@ def visible_secrets(scope: Scope) -> QuerySet[Secret]:
 def leases_by_secret(scope: Scope) -> dict[str, list[Lease]]:
     """Return the leases in scope that are not over, by the secrets they use."""
     using = defaultdict[str, list[Lease]](list)
-    for lease in scope.leases().live().exclude(secrets={}).order_by("name"):
-        for secret_id in set(lease.secret_ids.values()):
+    for lease in scope.leases().live().exclude(secrets={}, pull_secret={}).order_by("name"):
+        for secret_id in lease.used_secret_ids:
             using[secret_id].append(lease)
     return using
 
@@ -174,6 +195,11 @@ def entered_value(request: PageRequest) -> str:
     """Return the entered value with line breaks as in files, none after a single line."""
     value = request.POST.get("value", "").replace("\r\n", "\n")
     return value.rstrip("\n") if "\n" not in value.rstrip("\n") else value
+
+
+def entered_login(request: PageRequest) -> dict[str, str]:
+    """Return the entered user name and password of a registry."""
+    return {"username": request.POST.get("username", ""), "password": request.POST.get("password", "")}
 
 
 def field_errors(refusal: ProblemError) -> dict[str, str]:

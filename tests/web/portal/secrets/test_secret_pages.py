@@ -162,3 +162,27 @@ def test_pages_with_the_most_secrets_and_keys_stay_below_100_kb(portal: PortalSe
         )
     sizes = {path: len(portal.get(path).content) for path in ("/secrets/", "/launch/", "/account/ssh-keys/")}
     assert {path: size for path, size in sizes.items() if size > 100_000} == {}
+
+
+def test_a_registry_login_is_saved_replaced_and_never_shown(portal: PortalSession) -> None:
+    login = {"kind": "registry", "name": "GHCR", "registry": "ghcr.io", "username": "acme", "password": VALUE}
+    assert portal.post("/secrets/", **login)["Location"] == "/secrets/"
+    (secret,) = secrets(portal)
+    assert (secret.kind, secret.registry) == ("registry", "ghcr.io")
+    page = portal.get("/secrets/")
+    assert "Login of ghcr.io" in visible_text(page)
+    assert VALUE not in page.content.decode()
+    replace = f"/secrets/{secret.pk}/replace/"
+    assert "Password or token" in portal.read(replace)
+    answer = portal.post(replace, username="a:b", password=VALUE)
+    assert "no colon" in visible_text(answer)
+    assert VALUE not in answer.content.decode()
+    assert portal.post(replace, username="acme", password="new")["Location"] == "/secrets/"
+    assert secrets(portal)[0].version == 2
+
+
+def test_an_invalid_login_is_refused_beside_its_field(portal: PortalSession) -> None:
+    login = {"kind": "registry", "name": "X", "registry": "localhost", "username": "acme", "password": VALUE}
+    answer = portal.post("/secrets/", **login)
+    assert (answer.status_code, 'id="registry-err"' in answer.content.decode()) == (409, True)
+    assert VALUE not in answer.content.decode()

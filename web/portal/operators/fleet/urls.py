@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from web.portal.operators.fleet import cluster_list_page, cluster_pages, cluster_recovery, cluster_switches, node_pages
+from web.portal.operators.fleet import (
+    cluster_list_page,
+    cluster_pages,
+    cluster_recovery,
+    cluster_switches,
+    image_pages,
+    node_pages,
+)
+from web.portal.operators.launch_templates import template_pages
 from web.portal.operators.layouts import layout_pages
 from web.portal.operators.queue import queue_pages
 from web.portal.operators.relocations import relocation_plan_pages
@@ -19,6 +27,12 @@ urlpatterns = [
     ),
     path("ops/clusters/<str:pk>/allow-sharing/", cluster_switches.allow_sharing, name="ops-cluster-allow-sharing"),
     path("ops/clusters/<str:pk>/forbid-sharing/", cluster_switches.forbid_sharing, name="ops-cluster-forbid-sharing"),
+    path("ops/clusters/<str:pk>/images/", image_pages.list_images, name="ops-cluster-images"),
+    path("ops/image-prepulls/<str:pk>/remove/", image_pages.remove_image, name="ops-image-remove"),
+    path("ops/templates/", template_pages.list_templates, name="ops-templates"),
+    path("ops/templates/new/", template_pages.create_template, name="ops-template-create"),
+    path("ops/templates/<str:pk>/", template_pages.edit_template, name="ops-template"),
+    path("ops/templates/<str:pk>/delete/", template_pages.delete_template, name="ops-template-delete"),
     path("ops/clusters/<str:pk>/layouts/", layout_pages.show_layouts, name="ops-layouts"),
     path("ops/clusters/<str:pk>/layouts/plan/", layout_pages.plan_layouts, name="ops-layouts-plan"),
     path(

@@ -1,0 +1,1 @@
+"""Operators' pages of the launch templates for every tenant."""
