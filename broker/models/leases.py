@@ -13,7 +13,7 @@ from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.spot_terms import SpotTerms
 from broker.domain.lifecycle.states import EndReason, Isolation, LeaseCondition, LeaseState
 from broker.domain.workloads.template_contents import contents_from_json, workload_template
-from broker.domain.workloads.templates import WorkloadTemplate
+from broker.domain.workloads.templates import TEMPLATES, WorkloadTemplate
 from broker.models.keys import ID_LENGTH, lease_id
 from broker.models.offerings import Offering
 from broker.models.transitions import TICK_CAUSE, Transition, log_transition, write_transition
@@ -169,6 +169,11 @@ class Lease(TenantOwned):
         if not copy:
             return None
         return workload_template(copy["id"], copy["name"], contents_from_json(copy["contents"]))
+
+    @property
+    def workload_template(self) -> WorkloadTemplate | None:
+        """Return its saved or built-in template; None if it named none."""
+        return self.saved_template or TEMPLATES.get(self.workload)
 
     @property
     def settled(self) -> bool:

@@ -41,14 +41,14 @@ def program_lines(spec: ProvisionSpec, *, started: datetime, until: datetime) ->
         for line in run.lines_until((until - started).total_seconds()):
             yield LogLine(started + timedelta(seconds=line.offset_s), line.text)
         return
-    template = TEMPLATES.get(spec.workload)
+    template = spec.template or TEMPLATES.get(spec.workload)
     for port in template.ports if template else ():
         yield LogLine(started, f"{template.label if template else ''} listens on port {port.number} (simulated).")
 
 
 def box_facts(spec: ProvisionSpec) -> BoxFacts:
     """Return what the programs of a simulated lease know of their box."""
-    template = TEMPLATES.get(spec.workload)
+    template = spec.template or TEMPLATES.get(spec.workload)
     count = max(len(spec.slices), 1)
     return BoxFacts(
         gpus=tuple(_box_gpu(spec, place, number) for number, place in enumerate(spec.slices)),

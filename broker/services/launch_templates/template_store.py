@@ -22,7 +22,7 @@ from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import ObjectNotFound
 
-MAX_TEMPLATES = 100  # per project, and of the operators: the launch page lists them all
+MAX_TEMPLATES = 30  # per project, and of the operators: the launch page lists them all
 TEXT_COLUMNS = ("name", "description", "icon", "shape", "image", "entrypoint", "command")
 COLUMNS = (*TEXT_COLUMNS, "ports", "env", "mount_path", "needs_volume", "readiness_path", "token_variable")
 TemplateT = TypeVar("TemplateT", bound=SavedTemplate)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import HOME, JUPYTER, SSH, TEMPLATES, VLLM, WorkloadTemplate
+from broker.domain.workloads.templates import HOME, JUPYTER, SSH, VLLM, WorkloadTemplate
 from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes import names
 from broker.provisioners.kubernetes.render.ingress import http_hosts, service_port
@@ -43,7 +43,7 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
 
     Empty when its cluster has no ingress, or when nothing listens.
     """
-    template = lease.saved_template or TEMPLATES.get(lease.workload)
+    template = lease.workload_template
     if lease.state != LeaseState.ACTIVE or template is None or not template.ports:
         return []
     places = lease.allocations.filter(generation=lease.generation, released_at=None)

@@ -49,6 +49,7 @@ TOPOLOGY_CHOICES = (
     ("numa", gettext_noop("All on one CPU socket")),
 )
 SECRET_VARIABLE = "variable_of_"  # prefix of the field with a secret's variable name
+SAVED_TEMPLATE = "tpl_"  # beginning of a saved template's id
 NEW_VOLUME = "new"  # create a volume along with the lease
 
 
@@ -65,13 +66,14 @@ class LaunchForm:
     relocatable: bool
     requeue_when_preempted: bool
     checkpoint_command: str
-    workload: str  # the name of a template
+    workload: str  # the name of a built-in template, or the id of a saved one
     image: str
     command: str
     env: str  # NAME=value, a line each
     ssh_keys: str  # a public key each line
     ssh_key_ids: list[str]  # chosen saved keys
     secrets: list[str]  # ids of chosen secrets
+    pull_secret: str  # id of the login of the image's registry
     secret_variables: dict[str, str]  # variable of each secret, by the secret's id
     volume: str  # a volume's id, NEW, or empty
     volume_gib: str  # size of a new volume
@@ -100,7 +102,9 @@ class LaunchForm:
             end_date=parse_local_time(self.until, "until", zone, self.errors),
             image=self.image.strip(),
             command=self.command.strip(),
-            workload=self.workload,
+            workload="" if self.is_saved_template else self.workload,
+            template_id=self.workload if self.is_saved_template else "",
+            pull_secret=self.pull_secret,
             env=self._env(),
             secrets=self._secrets(),
             ssh_key_ids=self.ssh_key_ids,
@@ -112,6 +116,10 @@ class LaunchForm:
             quote=self.quote,
             **self.terms.request_values(workload=self.workload, zone=zone, errors=self.errors),
         )
+
+    @property
+    def is_saved_template(self) -> bool:
+        return self.workload.startswith(SAVED_TEMPLATE)
 
     def _count(self) -> int:
         if self.count.isascii() and self.count.isdigit() and len(self.count) <= 6:
@@ -171,13 +179,14 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         relocatable="relocatable" in fields,
         requeue_when_preempted="requeue_when_preempted" in fields,
         checkpoint_command=text("checkpoint_command", 2000),
-        workload=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
+        workload=fields.get("runs", WORKLOAD_CHOICES[0].template.name)[:40],
         image=text("image", 300),
         command=text("command", 2000),
         env=text("env", MAX_TEXT_LENGTH),
         ssh_keys=text("ssh_keys", MAX_TEXT_LENGTH),
         ssh_key_ids=[each[:40] for each in fields.getlist("ssh_key_ids")],
         secrets=[each[:40] for each in fields.getlist("secrets")],
+        pull_secret=fields.get("pull_secret", "")[:40],
         secret_variables={
             name.removeprefix(SECRET_VARIABLE): fields.get(name, "")[:200]
             for name in fields

@@ -14,7 +14,8 @@ from billing.services.quotes import quote_redemption
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import TEMPLATES, template_name_for
-from broker.models import Lease, OverlapPolicy, Secret, Volume
+from broker.models import Lease, OverlapPolicy, SavedTemplate, Secret, SecretKind, Volume
+from broker.services.launch_templates import template_choice
 from broker.services.leases import lease_arrays, lease_requests
 from broker.services.leases.schedules import schedule_records
 from broker.services.volumes import volume_lifecycle, volume_mounts
@@ -41,6 +42,7 @@ FIELDS_WITH_ERRORS = (
     "env",
     "ssh_keys",
     "secrets",
+    "pull_secret",
     "volume",
 )  # each field shows its own error
 
@@ -86,8 +88,11 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         except quote_redemption.QUOTE_ERRORS as refusal:
             stale_quote_reason = refusal.detail
     # Keys, variables and secrets are not sent with every change of the form: they are validated when it is submitted.
-    quoted = wanted if sent else replace(wanted, workload="", env={}, ssh_keys=(), ssh_key_ids=(), secrets={})
+    quoted = wanted if sent else quotable_request(wanted)
+    if form.volume == launch_form.NEW_VOLUME:  # there is none yet, which a template may need
+        quoted = replace(quoted, template_id="")
     quote = quote_panel.live_quote(request, chosen, quoted)
+    saved_secrets = list(Secret.objects.filter(project=request.project).order_by("name"))
     not_relocatable = why_not_relocatable(Isolation(chosen.offering.isolation), wanted.quantity)
     page = LaunchPage(
         form=form,
@@ -96,7 +101,9 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         model=model or chosen.offering.model,
         volumes=list(volume_mounts.available_volumes(request.project).select_related("cluster")),
         saved_keys=list(ssh_keys.keys_of(request.actor)),
-        secrets=secret_choices(request, form),
+        secrets=secret_choices(saved_secrets, form),
+        logins=[each for each in saved_secrets if each.kind == SecretKind.REGISTRY],
+        templates=template_choice.launchable_templates(request.project),
         quote=quote,
         general_error=assign_problem(quote, form),
         may_write=may_in_project(request, "leases.write"),
@@ -121,6 +128,8 @@ class LaunchPage:
     volumes: list[Volume]
     saved_keys: list[SshKey]
     secrets: list["SecretChoice"]
+    logins: list[Secret]  # of registries
+    templates: list[SavedTemplate]
     quote: quote_panel.LiveQuote
     general_error: str  # of no field
     may_write: bool
@@ -192,8 +201,14 @@ class SecretChoice:
     variable: str
 
 
-def secret_choices(request: PageRequest, form: launch_form.LaunchForm) -> list[SecretChoice]:
-    """Return the secrets that a lease of the open project may receive."""
+def quotable_request(wanted: lease_requests.LeaseRequest) -> lease_requests.LeaseRequest:
+    """Return the part of a request that every change of the form sends."""
+    unsent: dict[str, Any] = {"env": {}, "ssh_keys": (), "ssh_key_ids": (), "secrets": {}, "pull_secret": ""}
+    return replace(wanted, workload="", template_id="", **unsent)
+
+
+def secret_choices(secrets: list[Secret], form: launch_form.LaunchForm) -> list[SecretChoice]:
+    """Return the secrets that a lease may receive as variables."""
     return [
         SecretChoice(
             secret=each,
@@ -201,7 +216,8 @@ def secret_choices(request: PageRequest, form: launch_form.LaunchForm) -> list[S
             field=launch_form.SECRET_VARIABLE + each.pk,
             variable=form.secret_variables.get(each.pk, each.name),
         )
-        for each in Secret.objects.filter(project=request.project).order_by("name")
+        for each in secrets
+        if each.kind == SecretKind.VARIABLE
     ]
 
 
@@ -225,14 +241,15 @@ def prefilled_form(request: PageRequest) -> QueryDict:
     like = Lease.objects.filter(tenant=request.tenant).filter(pk=fields.get("again", ""))
     lease = like.select_related("offering", "project").first()
     if lease and request.roles.may("leases.read", lease.project.path):
-        runs = lease.workload or template_name_for(lease.image)
+        runs, image = previous_software(request, lease)
         fields.setdefault("offering", lease.offering_id)
         fields.setdefault("class", lease.offering.price_class)
         fields.setdefault("count", str(lease.quantity))
         fields.setdefault("topology", lease.topology)
         fields.setdefault("lasts", format_seconds(lease.max_duration_s))
         fields.setdefault("runs", runs)
-        fields.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
+        fields.setdefault("image", "" if lease.image == image else lease.image)
+        fields.setdefault("pull_secret", lease.pull_secret.get("secret", ""))
         fields.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         fields.setdefault("command", lease.command)
         there = Secret.objects.filter(project=request.project, pk__in=set(lease.secret_ids.values()))
@@ -244,6 +261,19 @@ def prefilled_form(request: PageRequest) -> QueryDict:
             if getattr(lease, terms):
                 fields.setdefault(terms, "on")
     return fields
+
+
+def previous_software(request: PageRequest, lease: Lease) -> tuple[str, str]:
+    """Return the template a lease was launched with, and its image.
+
+    If its saved template was deleted, it is the built-in one that behaves alike.
+    """
+    saved_id = lease.launch_template.get("id", "")
+    for template in template_choice.launchable_templates(request.project) if saved_id else ():
+        if template.pk == saved_id:
+            return template.pk, template.image
+    runs = lease.workload or template_name_for(lease.image)
+    return runs, TEMPLATES[runs].image
 
 
 def apply_alternative(fields: QueryDict) -> QueryDict:
@@ -423,8 +453,13 @@ def api_body(
         "name": form.name,
         "quantity": wanted.quantity,
         "max_duration_s": wanted.max_duration_s,
-        "workload": wanted.workload,
     }
+    if wanted.template_id:
+        body["template_id"] = wanted.template_id
+    else:
+        body["workload"] = wanted.workload
+    if wanted.pull_secret:
+        body["pull_secret"] = wanted.pull_secret
     if wanted.image:
         body["image"] = wanted.image
     if wanted.ssh_keys:

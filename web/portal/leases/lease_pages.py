@@ -14,7 +14,7 @@ from billing.domain.money import Money, exponent_of, to_minor_up
 from billing.domain.pricing import usage_cost
 from billing.services.reports import line_explanations
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import BATCH, TEMPLATES
+from broker.domain.workloads.templates import BATCH
 from broker.models import Lease, LeaseAttempt, ReclaimNotice, Relocation, Transition
 from broker.services.leases import attempt_records, relocation_consent, spot_notices
 from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
@@ -111,13 +111,13 @@ class LeasePage:
     @property
     def ports_unreachable(self) -> bool:
         """Return whether there is no way to its ports, although its workload has some."""
-        template = TEMPLATES.get(self.lease.workload)
+        template = self.lease.workload_template
         return not self.connections and template is not None and bool(template.ports)
 
     @property
     def program_label(self) -> str:
         """Return the name of the program that its template serves on a web page; empty without one."""
-        template = TEMPLATES.get(self.lease.workload)
+        template = self.lease.workload_template
         return template.label if template and any(port.is_http for port in template.ports) else ""
 
     @property

@@ -14,7 +14,6 @@ from billing.services.rating import spend
 from billing.services.rating.spend import LeaseCost
 from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import LeaseState, PriceClass
-from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Allocation, Lease
 from broker.models.leases import LeaseQuerySet
 from broker.services.inventory.offering_resources import lease_resources
@@ -115,7 +114,7 @@ class LeaseRow:
 
     @property
     def workload_label(self) -> str:
-        template = TEMPLATES.get(self.lease.workload)
+        template = self.lease.workload_template
         return template.label if template else self.lease.workload
 
     @property

@@ -8,7 +8,6 @@ from django.shortcuts import redirect, render
 
 from broker.domain.geometry.host_resources import format_cpus, format_size
 from broker.domain.simulated_box.box_facts import BoxFacts
-from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Lease
 from broker.provisioners.simulated_programs import box_facts
 from broker.services.leases.lease_connections import is_simulated
@@ -75,7 +74,7 @@ def show_simulated_page(request: PageRequest, pk: str) -> HttpResponse:
     """Show what an active simulated lease's link opens; for any other lease its own page."""
     row = find_lease_row(request, pk)
     require_in_project(request, "leases.write", row.lease.project)
-    template = TEMPLATES.get(row.lease.workload)
+    template = row.lease.workload_template
     if not row.active or template is None or not is_simulated(row.lease):
         return redirect("lease", pk=row.lease.pk)
     facts = box_facts(load_provision_spec(row.lease))

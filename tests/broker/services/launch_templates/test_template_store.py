@@ -94,7 +94,7 @@ def test_operators_templates_are_created_changed_and_deleted(kestrel: TenantCont
     assert not OperatorTemplate.objects.exists()
 
 
-def test_there_are_at_most_100_templates(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_templates_is_limited(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template_store, "MAX_TEMPLATES", 1)
     save_template(kestrel)
     save_operator_template()
