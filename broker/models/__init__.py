@@ -2,9 +2,9 @@ from broker.models.allocations import Allocation
 from broker.models.clusters import ClusterCredential, ClusterExamination, ClusterObject, ClusterWatch
 from broker.models.image_prepulls import ImagePrepull
 from broker.models.inventory import Cluster, Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState
+from broker.models.launch_templates import LaunchTemplate, OperatorTemplate, SavedTemplate
 from broker.models.lease_arrays import LeaseArray
 from broker.models.lease_attempts import LeaseAttempt
-from broker.models.launch_templates import LaunchTemplate, OperatorTemplate, SavedTemplate
 from broker.models.lease_logs import LeaseLog, LeaseLogChunk
 from broker.models.lease_notices import LeaseNotice
 from broker.models.lease_schedules import LeaseSchedule, OverlapPolicy, ScheduledRun, ScheduledRunResult
@@ -55,9 +55,9 @@ __all__ = [
     "RelocationPlan",
     "Repartition",
     "RepartitionLogEntry",
+    "SavedTemplate",
     "ScheduledRun",
     "ScheduledRunResult",
-    "SavedTemplate",
     "Secret",
     "SecretKind",
     "SecretVersion",

@@ -1103,6 +1103,10 @@ ROWS: dict[str, Row] = {
     "secrets/": page(GET=ALL, POST=LEADERS, part=SAME),
     "secrets/<str:pk>/replace/": page(thing="secret", GET=LEADERS, POST=LEADERS, part=SAME),
     "secrets/<str:pk>/delete/": page(thing="secret", GET=LEADERS, POST=LEADERS, part=SAME),
+    "templates/": page(GET=ALL, part=SAME),
+    "templates/new/": page(GET=LEADERS, POST=LEADERS, part=SAME),
+    "templates/<str:pk>/": page(thing="template", GET=LEADERS, POST=LEADERS, part=SAME),
+    "templates/<str:pk>/delete/": page(thing="template", GET=LEADERS, POST=LEADERS, part=SAME),
     "leases/<str:pk>/release/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "queue/": page(GET=ALL, part=SAME),
     "spend/": page(GET=ALL, part=SAME),
@@ -1206,6 +1210,12 @@ ROWS: dict[str, Row] = {
             "forbid-sharing",
         )
     },
+    "ops/clusters/<str:pk>/images/": ops(thing="cluster", GET=STAFF, POST=STAFF),
+    "ops/image-prepulls/<str:pk>/remove/": ops(thing="kept image", GET=STAFF, POST=STAFF),
+    "ops/templates/": ops(GET=STAFF),
+    "ops/templates/new/": ops(GET=STAFF, POST=STAFF),
+    "ops/templates/<str:pk>/": ops(thing="operators' template", GET=STAFF, POST=STAFF),
+    "ops/templates/<str:pk>/delete/": ops(thing="operators' template", GET=STAFF, POST=STAFF),
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
     **{
         f"ops/clusters/<str:pk>/layouts/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)

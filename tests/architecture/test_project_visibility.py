@@ -18,6 +18,7 @@ from billing.services.funds.budgets import budget_settings
 from billing.services.invoicing import drafts
 from billing.services.rating import lease_rating
 from broker.models import Lease, LeaseArray, LeaseSchedule, Volume
+from broker.services.launch_templates import template_store
 from broker.services.leases import lease_arrays
 from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.leases.schedules import schedule_records
@@ -38,6 +39,7 @@ from tenants.services import invitations, service_accounts, tokens
 from tenants.services.actors import Actor
 from tenants.services.rls import tenant_scope
 from tests.architecture import routes
+from tests.architecture.matrix import TEMPLATE
 from tests.architecture.visitors import MASKS, rows
 from tests.billing.histories import add_ended_lease
 from tests.broker.domain.workloads.test_workloads import KEY
@@ -88,6 +90,7 @@ FOREIGN_QUERIES = {
     "api/v1/leases": ["project=PROJECT", "q=quagga", "q=LEASE"],
     "api/v1/volumes": ["project=PROJECT", "q=zenith"],
     "api/v1/secrets": ["project=PROJECT", "q=zenith"],
+    "api/v1/templates": ["project=PROJECT", "q=zenith"],
     "api/v1/queue-entries": ["project=PROJECT"],
     "api/v1/usage": ["project=PROJECT&group_by=lease"],
     "api/v1/usage-forecast": ["project=PROJECT"],
@@ -186,10 +189,14 @@ def create_records(portal: PortalSession, project: Project, word: str) -> Projec
         secret = secret_store.create_secret(
             project=project, name=f"{word.upper()}_SECRET", value=word, actor=actor, now=sim.now
         )
+        template = template_store.create_template(
+            project=project, values={**TEMPLATE, "name": f"{word} template"}, actor=actor, now=sim.now
+        )
     group.ids = {
         "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
         "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
         "secret": secret.pk, "lease array": array.pk, "lease schedule": schedule.pk,
+        "secret": secret.pk, "template": template.pk,
     }  # fmt: skip
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000

@@ -44,8 +44,10 @@ from broker.models import (
     Repartition,
     ScheduledRun,
 )
+from broker.services.clusters import image_prepulls
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
+from broker.services.launch_templates import template_store
 from broker.services.leases import attempt_records, lease_arrays
 from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.leases.schedules import schedule_records
@@ -56,7 +58,7 @@ from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
 from tenants.services import invitations, rls, service_accounts, ssh_keys
 from tests.architecture import routes
-from tests.architecture.matrix import PUBLIC_KEY, ROWS, a_stripe_difference, a_stripe_event
+from tests.architecture.matrix import PUBLIC_KEY, ROWS, TEMPLATE, a_stripe_difference, a_stripe_event
 from tests.architecture.tables import CALL, addresses, missing, tables
 from tests.billing.gateways.faults import inject_faults
 from tests.billing.histories import OPERATOR, add_ended_lease, create_customer
@@ -193,6 +195,10 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
         )
         past = {"due_at": sim.now - timedelta(hours=1), "made_at": sim.now}
         ScheduledRun.objects.create(tenant=owner.tenant, schedule=schedule, result="skipped", **past)
+        template_store.create_operator_template(values={**TEMPLATE, "name": "Shared"}, actor=OPERATOR, now=sim.now)
+        template = template_store.create_template(
+            project=owner.project, values={**TEMPLATE, "name": "ComfyUI"}, actor=owner.actor, now=sim.now
+        )
     ssh_keys.add_key(name="laptop", public_key=PUBLIC_KEY, actor=owner.actor, now=sim.now)
     owner.token()
     return {
@@ -202,6 +208,7 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
         "secret": secret.pk,
         "lease array": array.pk,
         "lease schedule": schedule.pk,
+        "template": template.pk,
     }
 
 
@@ -221,6 +228,7 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
         step_at=sim.now,
     )
     plan = a_plan(portal)
+    image_prepulls.add_image(cluster, TEMPLATE["image"], actor=OPERATOR, now=sim.now)
     found = [
         {"name": f"check of {outcome}", "outcome": outcome, "seen": "this", "why": "that", "fix": "so"}
         for outcome in ("bad", "warn", "unknown", "ok")

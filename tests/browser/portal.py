@@ -92,6 +92,8 @@ class Portal:
             "secrets": "/secrets/",
             "secret to replace": f"/secrets/{self.secret}/replace/",
             "secret to delete": f"/secrets/{self.secret}/delete/",
+            "templates": "/templates/",
+            "new template": "/templates/new/",
             "queue": "/queue/",
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",

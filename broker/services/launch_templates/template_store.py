@@ -14,13 +14,14 @@ from broker.domain.workloads.template_validation import (
 )
 from broker.domain.workloads.validation import WorkloadFault
 from broker.models import LaunchTemplate, OperatorTemplate, SavedTemplate
+from broker.models.launch_templates import SHAPES
 from broker.services.launch_templates.template_errors import TemplateNameTaken, TooManyTemplates, refuse_faults
 from broker.services.secrets import registry_secrets
 from tenants.domain.single_line_text import has_control, is_name
 from tenants.models import Project
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.errors import ObjectNotFound
+from tenants.services.errors import InvalidValue, ObjectNotFound
 
 MAX_TEMPLATES = 30  # per project, and of the operators: the launch page lists them all
 TEXT_COLUMNS = ("name", "description", "icon", "shape", "image", "entrypoint", "command")
@@ -114,6 +115,10 @@ def _set_columns(template: SavedTemplate, values: Mapping[str, Any]) -> None:
     """Set the given columns, and refuse a template that could not be launched."""
     texts = {name: values[name].strip() for name in TEXT_COLUMNS if name in values}
     template.set_columns({name: values[name] for name in COLUMNS if name in values} | texts)
+    if template.shape not in SHAPES:
+        raise InvalidValue(
+            "shape", f"The kind {template.shape[:20]!r} does not exist.", fix=f"Use one of {', '.join(SHAPES)}."
+        )
     refuse_faults((*_label_faults(template), *find_template_faults(template.contents)))
 
 

@@ -38,6 +38,8 @@ class TemplateListPage:
     may_write: bool
     call: str
 
+    shared_call = api_examples.curl_get("/templates/shared")
+
 
 @dataclass(frozen=True, slots=True)
 class TemplateFormPage:

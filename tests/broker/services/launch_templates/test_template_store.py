@@ -53,6 +53,11 @@ def test_every_fault_of_a_template_is_reported(kestrel: TenantContext) -> None:
     assert [each["field"] for each in refused.value.extra["errors"]] == ["description", "icon", "image", "env"]
 
 
+def test_an_unknown_kind_is_refused(kestrel: TenantContext) -> None:
+    with pytest.raises(InvalidValue, match="The kind 'forever' does not exist"):
+        save_template(kestrel, shape="forever")
+
+
 def test_a_pull_secret_belongs_to_the_project_and_to_the_images_registry(kestrel: TenantContext) -> None:
     login = save_login(kestrel)
     assert save_template(kestrel, pull_secret=login.pk).pull_secret == login
