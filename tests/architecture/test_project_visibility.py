@@ -195,8 +195,7 @@ def create_records(portal: PortalSession, project: Project, word: str) -> Projec
     group.ids = {
         "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
         "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
-        "secret": secret.pk, "lease array": array.pk, "lease schedule": schedule.pk,
-        "secret": secret.pk, "template": template.pk,
+        "secret": secret.pk, "lease array": array.pk, "lease schedule": schedule.pk, "template": template.pk,
     }  # fmt: skip
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000

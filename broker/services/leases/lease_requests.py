@@ -134,8 +134,9 @@ def build_lease(
         raise ObjectNotFound(f"Offering {wanted.offering_id!r} does not exist.", fix=_catalogue_fix())
     if offering.state == OfferingState.RETIRED:
         raise OfferingRetired(f"{offering.label} accepts no new leases; running leases continue.", fix=_catalogue_fix())
+    wanted = apply_template(wanted, project)
     _check_request(wanted, now)
-    wanted = _with_saved_keys(_with_template(wanted, project), actor)
+    wanted = _with_saved_keys(wanted, actor)
     check_workload(wanted)
     secrets = lease_secrets.pin_secrets(wanted.secrets, project=project) if wanted.secrets else {}
     pull_secret = {}
@@ -230,7 +231,7 @@ def queue_lease(
     """
     if wanted.volume:
         volume_mounts.lock_volume(wanted.volume)
-    wanted = _with_template(wanted, project)
+    wanted = apply_template(wanted, project)
     if wanted.secrets or wanted.pull_secret:
         lease_secrets.lock_secrets({*wanted.secrets.values(), wanted.pull_secret})
     lease = build_lease(wanted, project=project, actor=actor, now=now, found=found)
@@ -360,8 +361,8 @@ def _describe_start(starts_at: datetime | None) -> str:
     return f"Starts at {starts_at:%Y-%m-%d %H:%M} UTC, as requested." if starts_at else ""
 
 
-def _with_template(wanted: LeaseRequest, project: Project) -> LeaseRequest:
-    """Return the request completed by the saved template it names."""
+def apply_template(wanted: LeaseRequest, project: Project) -> LeaseRequest:
+    """Return the request completed by the saved template it names, or raise ProblemError."""
     if not wanted.template_id or wanted.template is not None:
         return wanted
     if wanted.workload:

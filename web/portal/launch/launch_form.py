@@ -82,12 +82,13 @@ class LaunchForm:
     terms: LaunchTerms  # start, end and retries
     quote: str  # the signed quote of the page
     errors: dict[str, str] = field(default_factory=dict)
+    batch_templates: set[str] = field(default_factory=set)  # ids of saved templates that end with their command
     array_size: int = 0  # leases requested together, once the form is read; 0 or 1: a single one
 
     def lease_request(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
         """Return the lease request of the form; records errors of unreadable fields."""
         quantity = self._count()
-        self.array_size = self.terms.array(workload=self.workload, errors=self.errors)
+        self.array_size = self.terms.array(workload=self._base_workload, errors=self.errors)
         is_spot = offering.price_class == PriceClass.SPOT
         lasts = parse_duration(self.duration)
         if lasts is None:
@@ -114,8 +115,12 @@ class LaunchForm:
             requeue_when_preempted=is_spot and self.requeue_when_preempted,
             checkpoint_command=self.checkpoint_command.strip() if is_spot else "",
             quote=self.quote,
-            **self.terms.request_values(workload=self.workload, zone=zone, errors=self.errors),
+            **self.terms.request_values(workload=self._base_workload, zone=zone, errors=self.errors),
         )
+
+    @property
+    def _base_workload(self) -> str:
+        return BATCH.name if self.workload in self.batch_templates else self.workload
 
     @property
     def is_saved_template(self) -> bool:

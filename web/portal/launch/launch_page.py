@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from billing.services.quotes import quote_redemption
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
-from broker.domain.workloads.templates import TEMPLATES, template_name_for
+from broker.domain.workloads.templates import TEMPLATES, WorkloadShape, template_name_for
 from broker.models import Lease, OverlapPolicy, SavedTemplate, Secret, SecretKind, Volume
 from broker.services.launch_templates import template_choice
 from broker.services.leases import lease_arrays, lease_requests
@@ -74,6 +74,8 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
     chosen = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], form)
     if chosen is None:
         return render(request, "launch/nothing_on_sale.html")
+    templates = template_choice.launchable_templates(request.project)
+    form.batch_templates = {each.pk for each in templates if each.shape == WorkloadShape.BATCH}
     wanted = form.lease_request(chosen.offering, ZoneInfo(request.tenant.time_zone))
     stale_quote_reason = ""  # why the form's quote no longer holds
     key_reused = False  # after a launch somebody went back and changed the form, which still has its old key
@@ -103,7 +105,7 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         saved_keys=list(ssh_keys.keys_of(request.actor)),
         secrets=secret_choices(saved_secrets, form),
         logins=[each for each in saved_secrets if each.kind == SecretKind.REGISTRY],
-        templates=template_choice.launchable_templates(request.project),
+        templates=templates,
         quote=quote,
         general_error=assign_problem(quote, form),
         may_write=may_in_project(request, "leases.write"),
@@ -204,7 +206,8 @@ class SecretChoice:
 def quotable_request(wanted: lease_requests.LeaseRequest) -> lease_requests.LeaseRequest:
     """Return the part of a request that every change of the form sends."""
     unsent: dict[str, Any] = {"env": {}, "ssh_keys": (), "ssh_key_ids": (), "secrets": {}, "pull_secret": ""}
-    return replace(wanted, workload="", template_id="", **unsent)
+    # Retries would be refused without a workload.
+    return replace(wanted, workload="", template_id="", retries=0, attempt_limit_s=0, **unsent)
 
 
 def secret_choices(secrets: list[Secret], form: launch_form.LaunchForm) -> list[SecretChoice]:

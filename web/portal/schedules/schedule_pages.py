@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from broker.domain.lifecycle.cron_schedules import times_after
 from broker.domain.workloads.templates import TEMPLATES
 from broker.models import LeaseSchedule, Offering, ScheduledRun
+from broker.services.launch_templates import template_choice
 from broker.services.leases.schedules import schedule_records
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from web.portal import api_examples
@@ -57,6 +58,9 @@ class SchedulePage:
 
     @property
     def workload_label(self) -> str:
+        if saved_id := self.schedule.request.get("template_id"):
+            saved = template_choice.launchable_templates(self.schedule.project)
+            return next((each.name for each in saved if each.pk == saved_id), _("Deleted template"))
         template = TEMPLATES.get(self.schedule.request["workload"])
         return template.label if template else _("Own image")
 

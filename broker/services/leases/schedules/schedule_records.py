@@ -19,7 +19,7 @@ from tenants.services.errors import InvalidValue, ProblemError
 
 MAX_SCHEDULES = 100  # of a tenant
 MAX_NAME = 100
-NOT_STORED = {"name", "end_date", "starts_at", "quote", "array", "array_index"}
+NOT_STORED = {"template", "name", "end_date", "starts_at", "quote", "array", "array_index"}
 STORED = [each.name for each in fields(LeaseRequest) if each.name not in NOT_STORED]
 
 
@@ -47,7 +47,8 @@ def create_schedule(
         raise InvalidValue("name", f"A name must have at most {MAX_NAME} characters.", fix="Enter a shorter name.")
     next_at = _first_time(cron, time_zone, now)
     # Whether its volume is free is decided when it is due.
-    lease_requests.build_lease(replace(wanted, volume="", quote=""), project=project, actor=actor, now=now)
+    checked = replace(lease_requests.apply_template(wanted, project), volume="", quote="")
+    lease_requests.build_lease(checked, project=project, actor=actor, now=now)
     if LeaseSchedule.objects.filter(tenant=project.tenant_id).count() >= MAX_SCHEDULES:
         raise TooManySchedules(f"A tenant can have {MAX_SCHEDULES} schedules.", fix="Delete one first.")
     schedule = LeaseSchedule(

@@ -8,8 +8,11 @@ from broker.provisioners.kubernetes.render.spec import LeaseSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec
 from broker.services.launch_templates import template_store
 from broker.services.launch_templates.template_choice import launchable_templates
+from broker.services.leases import lease_arrays
 from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.provision_specs import access_token, load_provision_spec
+from broker.services.leases.schedules import schedule_records
 from tenants.services.errors import InvalidValue, ObjectNotFound
 from tenants.services.rls import tenant_scope
 from tests.broker.services.launch_templates.saved_templates import (
@@ -121,3 +124,41 @@ def test_the_templates_login_pulls_its_image_and_no_other(sim: Simulation, kestr
     lease = sim.create_lease(kestrel, offering(), template_id=template.pk)
     other = sim.create_lease(kestrel, offering(), template_id=template.pk, image="acme/comfy:3")
     assert (lease.pull_secret, other.pull_secret) == ({"secret": login.pk, "version": 1}, {})
+
+
+def test_a_schedule_uses_its_template_as_it_is_when_due(sim: Simulation, kestrel: TenantContext) -> None:
+    template = save_template(
+        kestrel, shape="batch", command="python a.py", ports=[], readiness_path="", needs_volume=True
+    )
+    volume = sim.create_volume(kestrel)
+    wanted = LeaseRequest(
+        offering_id=offering().pk,
+        name="nightly",
+        max_duration_s=600,
+        template_id=template.pk,
+        volume=volume.pk,
+        retries=2,
+    )
+    with tenant_scope(kestrel.tenant.pk):
+        schedule = schedule_records.create_schedule(
+            wanted, cron="0 * * * *", time_zone="UTC", project=kestrel.project, actor=kestrel.actor, now=sim.now
+        )
+        assert schedule_records.request_of(schedule).template_id == template.pk
+    change_template(kestrel, template, command="python b.py")
+    with tenant_scope(kestrel.tenant.pk):
+        lease = request_lease(wanted, project=kestrel.project, actor=kestrel.actor, now=sim.now)
+    assert (lease.command, lease.launch_template["version"], lease.retries) == ("python b.py", 2, 2)
+
+
+def test_only_a_batch_template_is_run_again(sim: Simulation, kestrel: TenantContext) -> None:
+    with pytest.raises(InvalidValue, match="Only a batch command is run again"):
+        sim.request_lease(kestrel, offering(), template_id=save_template(kestrel).pk, retries=1)
+
+
+def test_an_array_of_a_batch_template_has_its_copy_on_each_lease(sim: Simulation, kestrel: TenantContext) -> None:
+    template = save_template(kestrel, shape="batch", command="train", ports=[], readiness_path="")
+    wanted = LeaseRequest(offering_id=offering().pk, name="sweep", max_duration_s=600, template_id=template.pk)
+    with tenant_scope(kestrel.tenant.pk):
+        array = lease_arrays.request_array(wanted, size=2, project=kestrel.project, actor=kestrel.actor, now=sim.now)
+        copies = list(Lease.objects.filter(array=array).values_list("launch_template__id", flat=True))
+    assert copies == [template.pk, template.pk]

@@ -92,3 +92,27 @@ def test_an_open_link_says_who_can_use_it(portal: PortalSession) -> None:
     assert "Everybody who knows this address can use it" in first
     assert "Everybody who knows this address" not in second
     assert "Password or token" in second
+
+
+def test_a_batch_template_is_launched_as_an_array_with_retries(portal: PortalSession) -> None:
+    template = save_template(portal.owner, shape="batch", command="train", ports=[], readiness_path="")
+    sent = {"offering": offering("1g.10gb").pk, "class": "on_demand", "name": "sweep", "lasts": "2 h"}
+    answer = portal.post("/launch/", **sent, runs=template.pk, array_size="2", retries="1")
+    assert answer.status_code == 302, visible_text(answer)[-2000:]
+    with tenant_scope(portal.owner.tenant.pk):
+        leases = list(Lease.objects.order_by("array_index"))
+    assert [(lease.command, lease.retries, lease.launch_template["id"]) for lease in leases] == [
+        ("train", 1, template.pk),
+        ("train", 1, template.pk),
+    ]
+
+
+def test_a_schedule_names_its_template_until_it_is_deleted(portal: PortalSession) -> None:
+    template = save_template(portal.owner, shape="batch", command="train", ports=[], readiness_path="")
+    sent = {"offering": offering("1g.10gb").pk, "class": "on_demand", "name": "nightly", "lasts": "2 h"}
+    answer = portal.post("/launch/", **sent, runs=template.pk, cron="0 3 * * *")
+    assert answer.status_code == 302, visible_text(answer)[-2000:]
+    assert "ComfyUI" in portal.read(answer["Location"])
+    with tenant_scope(portal.owner.tenant.pk):
+        template_store.delete_template(LaunchTemplate.objects.get(), actor=portal.owner.actor, now=NOW)
+    assert "Deleted template" in portal.read(answer["Location"])
