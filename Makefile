@@ -1,6 +1,6 @@
 # `make help` prints the targets.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-all test-timezones house-figures mutants crashes attacks check bench replay replay-compare controlplane demo-kubernetes demo-billing lock clean env env-dev
+.PHONY: help run test test-fast test-all test-timezones house-figures mutants crashes attacks check bench replay replay-compare controlplane demo-kubernetes demo-first-day demo-billing lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -68,6 +68,9 @@ controlplane: env-dev  ## Build the Kubernetes control plane for the cluster tes
 
 demo-kubernetes: env-dev  ## Run a demo on two real control planes: leases as pods, a node and an API server killed
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.demo
+
+demo-first-day: env-dev  ## Run the first day of an operator and a tenant: six kinds of nodes, spot, logs, terminal; screenshots in build/first-day
+	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.first_day
 
 demo-billing: env-dev  ## Run a two-month demo of five tenants with PDFs and verified bundles (OUT=<folder>)
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.billing.demo $(OUT)

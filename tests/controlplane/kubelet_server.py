@@ -5,12 +5,14 @@ and limits are the real ones. One pair of files is the output of every pod. A co
 this machine, in the subprotocols of a real API server and kubelet.
 """
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from tests.controlplane.api import Api, Object
 
+NOBODY = 65534
 OUTPUT, PREVIOUS = "output.log", "previous-output.log"
 
 
@@ -27,9 +29,12 @@ def all_of_the_output(folder: Path) -> Object:
     }
 
 
-def all_of_the_commands(folder: Path) -> Object:
+def all_of_the_commands() -> Object:
     """Return kwok's rule that a command in any container runs on this machine."""
-    target = {"local": {"workDir": str(folder), "envs": [{"name": "PATH", "value": "/usr/bin:/bin"}]}}
+    environment = [{"name": "PATH", "value": "/usr/bin:/bin"}, {"name": "HOME", "value": "/"}]
+    target: Object = {"local": {"workDir": "/", "envs": environment}}
+    if os.geteuid() == 0:  # a shell of the tests has no rights on this machine
+        target["local"]["securityContext"] = {"runAsUser": NOBODY, "runAsGroup": NOBODY}
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "ClusterExec",

@@ -84,7 +84,8 @@ class GpuNode:
             "cuda.runtime-version.full": "13.0",
             **{f"gpu.deploy.{client}": "true" for client in CLIENTS},
         }
-        for name, count in self.mig.items():
+        # With the strategy single a slice looks like a whole GPU, and has no labels of its own.
+        for name, count in self.mig.items() if self.strategy != "single" else ():
             compute, memory = (int(part) for part in re.findall(r"\d+", name)[:2])
             found |= {
                 f"mig-{name}.count": str(count),

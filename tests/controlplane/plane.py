@@ -272,5 +272,5 @@ class ControlPlane:
         (self.folder / "scheduler.yaml").write_text(json.dumps(scheduler))
         played = [*all_of_a_pod(), *all_of_a_node(), *all_of_a_mig_manager(), *volumes.all_of_storage()]
         played.append(kubelet_server.all_of_the_output(self.folder))
-        played.append(kubelet_server.all_of_the_commands(self.folder))
+        played.append(kubelet_server.all_of_the_commands())
         (self.folder / "stages.yaml").write_text("\n---\n".join(map(json.dumps, played)))

@@ -23,6 +23,7 @@ PROMISED = {
     "replay",
     "controlplane",
     "demo-kubernetes",
+    "demo-first-day",
     "help",
 }
 
