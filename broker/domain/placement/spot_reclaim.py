@@ -122,11 +122,9 @@ class _PlaceSearch:
         counts = range(len(choice.leases) + 1)
         if sum(comb(len(self._leases), count) for count in counts) > MAX_COMBINATIONS:
             return choice
-        for count in counts:
-            fits = [self._choice(each) for each in combinations(self._leases, count) if self._holds(each)]
-            if fits:
-                return min(fits, key=lambda each: each.cost)
-        return choice
+        fits_by_count = ([each for each in combinations(self._leases, count) if self._holds(each)] for count in counts)
+        fewest = next(fits for fits in fits_by_count if fits)  # the given one is among the last
+        return min(map(self._choice, fewest), key=lambda each: each.cost)
 
     def _choice(self, leases: Iterable[ReclaimableLease]) -> ReclaimChoice:
         return ReclaimChoice(self._place, tuple(sorted(leases, key=lambda each: each.lease_id)))

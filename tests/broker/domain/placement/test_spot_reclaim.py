@@ -9,6 +9,7 @@ import pytest
 from broker.domain.geometry.gpu_state import EMPTY_GPU, PlacedSlice, state_of
 from broker.domain.geometry.profiles import Profile
 from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement import spot_reclaim
 from broker.domain.placement.spot_reclaim import (
     ReclaimableGpu,
     ReclaimableLease,
@@ -181,3 +182,14 @@ def test_the_choice_is_the_cheapest_of_all(seed: int) -> None:
     assert len(choice.leases) >= best[0]
     # The place is chosen by a search that takes one after the other; within it the choice is exact.
     assert (len(choice.leases), sum(each.lost_work for each in choice.leases)) == best
+
+
+def test_among_too_many_combinations_the_first_sufficient_choice_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spot_reclaim, "MAX_COMBINATIONS", 0)
+    monkeypatch.setattr(spot_reclaim, "MAX_ON_A_GPU", 2)
+    small = [placed("1g.10gb", start) for start in range(7)]
+    gpus = [gpu("g1", *small), gpu("g2", WHOLE_SLICE)]
+    leases = [lease(f"s{n}", ("g1", each), lost=n) for n, each in enumerate(small)]
+    wanted = ReclaimRequest(profile("2g.20gb"))
+    assert chosen(choose_reclaim(wanted, gpus, leases)) == ["s0", "s1"]
+    assert choose_reclaim(ReclaimRequest(WHOLE, 3), gpus, leases) is None

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from broker.domain.lifecycle.spot_terms import SpotReclaimState
 from broker.domain.lifecycle.states import EndReason
 from broker.models import Gpu, Lease, Node, NodeState, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
 from broker.provisioners.base import ClusterUnreachable, CommandFailed, Observation, ObservedState
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.leases import checkpoints
-from broker.services.queue import spot_reclaims
+from broker.services.queue import queue_scheduling, spot_reclaims
 from ports import clock, mail, outbox
 from tenants.domain.roles import Role
 from tenants.models import Quota, QuotaKind
@@ -23,7 +24,9 @@ from tenants.services.errors import InvalidValue
 from tenants.services.rls import system_scope, tenant_scope
 from tests.database import OwnDatabase
 from tests.simulation import (
+    MODEL,
     NOW,
+    REGION,
     Simulation,
     TenantContext,
     create_gpus,
@@ -77,6 +80,7 @@ def test_an_on_demand_request_for_five_of_eight_starts_after_the_notice_of_a_spo
     sim.run()
     began = sim.now
     (notice,) = notices()
+    assert not spot_reclaims.give_notice_for(reload_lease(gang), now=sim.now)
     assert notice.reclaim_at - began >= NOTICE
     victim = next(lease for lease in four_of_eight if lease.pk == notice.lease_id)
     held = slots_of(victim)
@@ -388,9 +392,13 @@ def test_a_slice_taken_in_spite_of_its_promise_withdraws_the_reclaim(
     spot_reclaims.reconcile_spot_reclaim(notice.reclaim_id, now=sim.now)
     assert SpotReclaim.objects.get(pk=notice.reclaim_id).why == "the slices were taken by another lease"
     spot_reclaims.reconcile_spot_reclaim(notice.reclaim_id, now=sim.now)  # it is over
+    with system_scope():
+        over = SpotReclaim.objects.get(pk=notice.reclaim_id)
+    spot_reclaims._end_reclaim(over, SpotReclaimState.DONE, why="late", now=sim.now)
+    assert SpotReclaim.objects.get(pk=notice.reclaim_id).state == "withdrawn"
 
 
-@pytest.mark.parametrize("what", ["victim", "waiting", "slot", "gpu", "planner"])
+@pytest.mark.parametrize("what", ["victim", "noticed", "waiting", "slot", "gpu", "planner"])
 def test_a_plan_that_no_longer_holds_gives_no_notice(
     sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -406,6 +414,8 @@ def test_a_plan_that_no_longer_holds_gives_no_notice(
             victim = Lease.objects.filter(pk=found.leases[0])
             if what == "victim":
                 victim.update(conditions={}, spot_min_runtime_s=86_400)
+            elif what == "noticed":
+                victim.update(reclaim_at=sim.now)
             elif what == "slot":
                 found.slices.leases = []
         if what == "gpu":
@@ -421,23 +431,19 @@ def test_a_plan_that_no_longer_holds_gives_no_notice(
     assert not spot_reclaims.give_notice_for(reload_lease(waiting), now=sim.now)
     assert not notices()
     assert not PromisedSlot.objects.exists()
-    assert [reload_lease(lease).reclaim_at for lease in leases] == [None] * 8
+    assert [lease for lease in leases if reload_lease(lease).reclaim_at not in (None, sim.now)] == []
 
 
 def test_slices_released_between_two_reads_give_no_notice(
     sim: Simulation, four_of_eight: list[Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=5)
+    gang = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"), quantity=6)
     read = spot_reclaims.load_reclaimable_slices
 
     def released_since(*given: Any, **named: Any) -> Any:
         found = read(*given, **named)
-        with system_scope():
-            lease_ids = [lease.lease_id for lease in found.leases]
-        for lease_id in lease_ids:
-            lease = next(each for each in four_of_eight if each.pk == lease_id)
-            with tenant_scope(lease.tenant_id):
-                lease.allocations.update(released_at=sim.now)
+        with tenant_scope(four_of_eight[0].tenant_id):
+            four_of_eight[0].allocations.update(released_at=sim.now)
         return found
 
     monkeypatch.setattr(spot_reclaims, "load_reclaimable_slices", released_since)
@@ -591,3 +597,20 @@ def test_two_planners_at_once_reclaim_each_lease_for_one_request(own_database: O
         assert len({notice.lease_id for notice in notices()}) == len(notices()) == requests
         assert PromisedSlot.objects.values("gpu").distinct().count() == requests
         assert [bool(reload_lease(lease).reclaim_at) for lease in leases].count(True) == requests
+
+
+def test_equal_requests_that_no_reclaim_helps_are_planned_once_in_a_run(
+    sim: Simulation, four_of_eight: list[Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel = create_tenant("Kestrel")
+    sim.create_lease(kestrel, offering("whole-gpu"), quantity=2, max_duration_s=8 * 3600)
+    for quantity in (7, 8, 7, 8):
+        sim.request_lease(kestrel, offering("whole-gpu"), quantity=quantity)
+    sim.run()
+    planned, give = list[int](), spot_reclaims.give_notice_for
+    monkeypatch.setattr(
+        spot_reclaims, "give_notice_for", lambda lease, **named: planned.append(lease.quantity) or give(lease, **named)
+    )
+    queue_scheduling.run_queue((MODEL, REGION), now=sim.now)
+    assert planned == [7, 8]
+    assert not notices()
