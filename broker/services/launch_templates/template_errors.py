@@ -15,9 +15,7 @@ class TooManyTemplates(ProblemError):
 
 
 def refuse_faults(faults: Sequence[WorkloadFault]) -> None:
-    """Raise InvalidValue for the first fault, with all of them; nothing without faults."""
-    if not faults:
-        return
+    """Raise InvalidValue for the first of some faults, with all of them."""
     refused = InvalidValue(faults[0].field, faults[0].text, fix=Fix(faults[0].fix))
     refused.extra["errors"] = [{"field": fault.field, "code": "invalid", "message": fault.text} for fault in faults]
     raise refused

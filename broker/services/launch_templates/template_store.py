@@ -119,7 +119,8 @@ def _set_columns(template: SavedTemplate, values: Mapping[str, Any]) -> None:
         raise InvalidValue(
             "shape", f"The kind {template.shape[:20]!r} does not exist.", fix=f"Use one of {', '.join(SHAPES)}."
         )
-    refuse_faults((*_label_faults(template), *find_template_faults(template.contents)))
+    if faults := (*_label_faults(template), *find_template_faults(template.contents)):
+        refuse_faults(faults)
 
 
 def _label_faults(template: SavedTemplate) -> list[WorkloadFault]:

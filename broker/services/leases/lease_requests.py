@@ -414,7 +414,8 @@ def check_workload(wanted: LeaseRequest) -> None:
     faults = find_workload_faults(workload)
     if not wanted.workload and not wanted.ssh_keys:  # without a chosen template nobody asked for SSH access
         faults = tuple(fault for fault in faults if fault.field != "ssh_keys")
-    refuse_faults(faults)
+    if faults:
+        refuse_faults(faults)
 
 
 def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:
