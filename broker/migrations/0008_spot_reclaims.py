@@ -41,12 +41,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="lease",
             name="spot_min_runtime_s",
-            field=models.PositiveIntegerField(db_default=0, default=0),
+            field=models.PositiveIntegerField(db_default=600, default=0),  # leases of before have the usual terms
         ),
         migrations.AddField(
             model_name="lease",
             name="spot_notice_s",
-            field=models.PositiveIntegerField(db_default=0, default=0),
+            field=models.PositiveIntegerField(db_default=300, default=0),
         ),
         migrations.AddField(
             model_name="offering",

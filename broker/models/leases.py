@@ -82,8 +82,8 @@ class Lease(TenantOwned):
     array = models.ForeignKey("LeaseArray", on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
     array_index = models.PositiveSmallIntegerField(null=True)
     # What a spot lease was promised, and what it asked for at its end; zero for other leases.
-    spot_notice_s = models.PositiveIntegerField(default=0, db_default=0)
-    spot_min_runtime_s = models.PositiveIntegerField(default=0, db_default=0)
+    spot_notice_s = models.PositiveIntegerField(default=0, db_default=300)
+    spot_min_runtime_s = models.PositiveIntegerField(default=0, db_default=600)
     requeue_when_preempted = models.BooleanField(default=False, db_default=False)
     checkpoint_command = models.CharField(max_length=2000, blank=True, default="", db_default="")  # run at the notice
     tags = models.JSONField(default=dict)

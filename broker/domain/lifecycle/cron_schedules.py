@@ -23,7 +23,8 @@ def times_after(cron: str, time_zone: str, moment: datetime) -> Iterator[datetim
         raise InvalidCron("A cron expression has five fields: minute, hour, day, month, day of the week.")
     try:
         for due_at in CronSim(cron, moment.astimezone(ZoneInfo(time_zone))):
-            yield due_at.astimezone(UTC)
+            if due_at > moment:  # in the second pass of a repeated hour cronsim begins with the first
+                yield due_at.astimezone(UTC)
     except CronSimError as error:
         raise InvalidCron(f"The cron expression is not valid: {str(error)[0].lower()}{str(error)[1:]}.") from None
 

@@ -100,6 +100,9 @@ class _PlaceSearch:
         for lease in sorted(leases, key=lambda each: (each.lost_work, each.lease_id)):
             for gpu in dict.fromkeys(gpu for gpu, _ in lease.slices if gpu in self._gpus):
                 self._on_gpu[gpu].append(lease)
+        self._ids_on = defaultdict[str, frozenset[str]](frozenset)
+        for gpu, its in self._on_gpu.items():
+            self._ids_on[gpu] = frozenset(lease.lease_id for lease in its)
         here = {lease.lease_id: lease for its in self._on_gpu.values() for lease in its}
         self._leases = sorted(here.values(), key=lambda each: (each.lost_work, each.lease_id))
         self._known: dict[tuple[str, frozenset[str]], int] = {}
@@ -139,11 +142,11 @@ class _PlaceSearch:
 
     def _best_bundle(self, taken: Sequence[ReclaimableLease]) -> list[ReclaimableLease] | None:
         """Return the leases that free most for their number, then for the work lost."""
-        have, best = self._count(taken), None
-        missing = max(self._request.quantity - have, 1)
+        best = None
+        missing = max(self._request.quantity - self._count(taken), 1)
         for gpu in sorted(self._on_gpu):
             for bundle in self._bundles_on(gpu, taken):
-                gain = min(self._count([*taken, *bundle]) - have, missing)
+                gain = min(self._gain(bundle, taken), missing)
                 cost = (
                     len(bundle) / gain,
                     sum(lease.lost_work for lease in bundle) / gain,
@@ -152,6 +155,12 @@ class _PlaceSearch:
                 if best is None or cost < best[0]:
                     best = cost, bundle
         return best[1] if best else None
+
+    def _gain(self, bundle: Sequence[ReclaimableLease], taken: Sequence[ReclaimableLease]) -> int:
+        """Return how many more slices fit without a bundle; only its own GPUs change."""
+        touched = {gpu for lease in bundle for gpu, _ in lease.slices if gpu in self._gpus}
+        without = [*taken, *bundle]
+        return sum(self._fits_on(gpu, without) - self._fits_on(gpu, taken) for gpu in touched)
 
     def _bundles_on(self, gpu: str, taken: Sequence[ReclaimableLease]) -> Iterator[list[ReclaimableLease]]:
         """Yield the smallest sets of leases that let one more slice fit on a GPU."""
@@ -182,7 +191,8 @@ class _PlaceSearch:
 
     def _fits_on(self, gpu_id: str, without: Sequence[ReclaimableLease]) -> int:
         """Return how many requested slices fit on a GPU without some leases."""
-        gone = frozenset(lease.lease_id for lease in without if lease in self._on_gpu.get(gpu_id, ()))
+        here = self._ids_on[gpu_id]
+        gone = frozenset(lease.lease_id for lease in without if lease.lease_id in here) if here else frozenset()
         if (gpu_id, gone) not in self._known:
             self._known[gpu_id, gone] = self._count_on(self._gpus[gpu_id], gone)
         return self._known[gpu_id, gone]

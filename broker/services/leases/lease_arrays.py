@@ -1,6 +1,7 @@
 """Lease arrays: equal leases from one request, all of them or none."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
@@ -50,11 +51,13 @@ def request_array(wanted: LeaseRequest, *, size: int, project: Project, actor: A
 def release_array(array: LeaseArray, *, actor: Actor, now: datetime) -> int:
     """End every lease of an array that is not over; return how many were ended."""
     rows = Lease.objects.filter(array=array).exclude(state__in=ENDED_STATES).select_related("offering", "project")
-    live = list(rows.order_by("array_index"))
-    for lease in live:
-        termination.release_lease(lease, reason=EndReason.BY_TENANT, actor=actor, now=now)
-    audit.record("lease_array.release", array, array.name, actor=actor, now=now, released=len(live))
-    return len(live)
+    released = 0
+    for lease in list(rows.order_by("array_index")):
+        with suppress(termination.LeaseAlreadyOver):  # it ended by itself meanwhile
+            termination.release_lease(lease, reason=EndReason.BY_TENANT, actor=actor, now=now)
+            released += 1
+    audit.record("lease_array.release", array, array.name, actor=actor, now=now, released=released)
+    return released
 
 
 def count_states(arrays: Iterable[LeaseArray]) -> Mapping[str, Mapping[str, int]]:

@@ -139,6 +139,8 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             _clear_claim(lease, now)
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
+    if lease.state == S.PROVISIONING and observation.seen is ObservedState.ENDED:  # its pod may be gone with this step
+        log_collection.collect_log(lease.pk, lease.tenant_id, now=now, due_only=False)
     observation = replace(observation, text=_masked(observation.text, spec))
     # The call may be slow: date the result at the answer, not at the request.
     observed_at = now + (clock.now() - requested_at)

@@ -17,7 +17,7 @@ from billing.services.funds.budgets.fair_batches import ROW_ERRORS, TimeIsOver, 
 from billing.services.notifications import email_queue
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Lease
-from broker.services.leases import idle_leases, relocation_steps
+from broker.services.leases import attempt_records, idle_leases, relocation_steps
 from broker.services.leases.lifecycle import termination
 from tenants.services.actors import BILLING
 from tenants.services.rls import system_scope, tenant_scope
@@ -120,9 +120,13 @@ def _leases_to_end(stop: BudgetStop, what: StopScope, now: datetime) -> Iterable
     )
     if what is StopScope.IDLE:
         return idle_leases.idle_leases(rows, now=now)
-    # A lease under relocation is stopped, too: it passes no gate when it continues.
-    return [
-        lease
-        for lease in rows
-        if lease.state not in STOPPED_STATES or relocation_steps.started_relocation(lease) is not None
-    ]
+    return [lease for lease in rows if lease.state not in STOPPED_STATES or _continues_by_itself(lease)]
+
+
+def _continues_by_itself(lease: Lease) -> bool:
+    """Return whether a stopped lease will run again without passing a gate.
+
+    So does one under relocation, and a batch between two runs of its command.
+    """
+    moving = relocation_steps.started_relocation(lease) is not None
+    return moving or attempt_records.find_pending_retry(lease) is not None

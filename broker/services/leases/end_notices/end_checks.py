@@ -1,15 +1,18 @@
 """Regular check of leases near their end: extend them, or write notices."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 import structlog
 from django.conf import settings
+from django.db import DatabaseError
 from django.db.models import QuerySet
 
 from broker.domain.lifecycle.automatic_extension import lead_before_end
 from broker.domain.lifecycle.lease_notice_kinds import LeaseNoticeKind
-from broker.models import Lease
+from broker.models import Lease, StaleLease
 from broker.services.leases.end_notices import notice_records
 from broker.services.leases.lifecycle import extension
 from broker.services.leases.lifecycle.extension import LeaseEndMoved
@@ -21,6 +24,7 @@ from tenants.services.errors import ProblemError
 from tenants.services.rls import system_scope, tenant_scope
 
 log = structlog.get_logger(__name__)
+ROW_ERRORS = (DatabaseError, StaleLease, ValueError)
 BATCH = 500
 
 
@@ -30,12 +34,23 @@ def check_lease_ends(*, now: datetime) -> None:
     leads = sorted(settings.LEASE_END_NOTICES_S)
     for next_lead_s, lead_s in zip([0, *leads], leads, strict=False):
         for lease in _read(notice_records.leases_to_notify(lead_s, next_lead_s, now=now)):
-            _write_notice(lease, LeaseNoticeKind.ENDS_SOON, lead_s, now)
+            with _one_at_a_time(lease):
+                _write_notice(lease, LeaseNoticeKind.ENDS_SOON, lead_s, now)
     reported = set[str]()  # arrays
     for lease in _read(notice_records.leases_that_ended(now=now)):
         if lease.array_id not in reported:
-            _write_notice(lease, LeaseNoticeKind.ENDED, 0, now)
+            with _one_at_a_time(lease):
+                _write_notice(lease, LeaseNoticeKind.ENDED, 0, now)
         reported |= {lease.array_id} if lease.array_id else set()
+
+
+@contextmanager
+def _one_at_a_time(lease: Lease) -> Iterator[None]:
+    """Log an unexpected fault of one lease, which must not stop the others; it is tried again."""
+    try:
+        yield
+    except ROW_ERRORS as error:
+        log.error("end of lease not checked", lease_id=lease.pk, exc_info=error)
 
 
 def _read(rows: QuerySet[Lease]) -> list[Lease]:
@@ -53,7 +68,7 @@ def _write_notice(lease: Lease, kind: LeaseNoticeKind, lead_s: int, now: datetim
 def _extend_due(now: datetime) -> None:
     for lease in _read(notice_records.leases_to_extend(now=now)):
         if lease.ends_at is not None and lease.ends_at - now <= lead_before_end(lease.max_duration_s):
-            with tenant_scope(lease.tenant_id):
+            with _one_at_a_time(lease), tenant_scope(lease.tenant_id):
                 _extend_or_explain(lease, lease.ends_at, now)
 
 

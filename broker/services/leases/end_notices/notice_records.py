@@ -66,7 +66,9 @@ def leases_to_notify(lead_s: int, next_lead_s: int, *, now: datetime) -> QuerySe
     """
     lead = timedelta(seconds=lead_s)
     ends = {"ends_at__gt": now + timedelta(seconds=next_lead_s), "ends_at__lte": now + lead}
-    running = Lease.objects.filter(state=LeaseState.ACTIVE.value, active_at__lt=F("ends_at") - Value(lead), **ends)
+    running = Lease.objects.filter(
+        state=LeaseState.ACTIVE.value, reclaim_at=None, active_at__lt=F("ends_at") - Value(lead), **ends
+    )
     sent = LeaseNotice.objects.filter(
         tenant=OuterRef("tenant"),  # its index begins with the tenant
         lease=OuterRef("pk"),
@@ -93,7 +95,9 @@ def leases_that_ended(*, now: datetime) -> QuerySet[Lease]:
 
 def leases_to_extend(*, now: datetime) -> QuerySet[Lease]:
     """Return the leases near their end that are extended automatically; requires system scope."""
-    near = Lease.objects.filter(state=LeaseState.ACTIVE.value, ends_at__gt=now, ends_at__lte=now + LEAD)
+    near = Lease.objects.filter(
+        state=LeaseState.ACTIVE.value, reclaim_at=None, ends_at__gt=now, ends_at__lte=now + LEAD
+    )
     return near.filter(_extension_expected()).order_by("ends_at", "pk")
 
 

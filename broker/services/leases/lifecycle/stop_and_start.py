@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, OfferingState, StaleLease
@@ -57,6 +58,7 @@ def stop_lease(lease: Lease, *, actor: Actor, now: datetime) -> None:
             if lease.state in (LeaseState.STOPPING, LeaseState.STOPPED):
                 relocation_steps.cancel_relocation(lease, why="stopped by the tenant during a relocation", now=now)
                 attempt_records.cancel_retry(lease)
+                _cancel_requeue(lease)
                 return
             _check_may_stop(lease, now)
             _write_stop(lease, actor=actor, now=now)
@@ -65,6 +67,15 @@ def stop_lease(lease: Lease, *, actor: Actor, now: datetime) -> None:
         else:
             return
     raise StaleLease(lease.pk)
+
+
+def _cancel_requeue(lease: Lease) -> None:
+    """Let a lease that is being preempted stay stopped, as its tenant wishes now."""
+    if lease.requeue_when_preempted:
+        unchanged = Lease.objects.filter(pk=lease.pk, state=lease.state, seq=lease.seq)
+        if not unchanged.update(requeue_when_preempted=False, version=F("version") + 1):
+            raise StaleLease(lease.pk)
+        lease.refresh_from_db()
 
 
 def _check_may_stop(lease: Lease, now: datetime) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import structlog
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from broker.domain.lifecycle.cron_schedules import next_time
 from broker.models import Lease, LeaseSchedule, OverlapPolicy, ScheduledRun, ScheduledRunResult
@@ -19,6 +19,7 @@ from tenants.services.errors import ProblemError
 from tenants.services.rls import system_scope, tenant_scope
 
 log = structlog.get_logger(__name__)
+ROW_ERRORS = (DatabaseError, ValueError, LookupError)  # a fault in one schedule's data
 BATCH = 200
 LATEST_START = timedelta(hours=1)  # a time that no worker saw for so long is missed
 MAX_TEXT = 500
@@ -37,7 +38,13 @@ def run_due_schedules(*, now: datetime) -> int:
     with system_scope():
         due = LeaseSchedule.objects.filter(next_at__lte=now).order_by("next_at", "pk")
         found = list(due.values_list("pk", "tenant_id")[:BATCH])
-    return sum(_run_schedule(schedule_id, tenant_id, now) for schedule_id, tenant_id in found)
+    started = 0
+    for schedule_id, tenant_id in found:
+        try:
+            started += _run_schedule(schedule_id, tenant_id, now)
+        except ROW_ERRORS as error:  # one unexpected row must not stop the others
+            log.error("schedule not run", schedule=schedule_id, exc_info=error)
+    return started
 
 
 def _run_schedule(schedule_id: str, tenant_id: str, now: datetime) -> bool:
@@ -47,21 +54,28 @@ def _run_schedule(schedule_id: str, tenant_id: str, now: datetime) -> bool:
         schedule = rows.select_related("project__tenant").filter(pk=schedule_id, next_at__lte=now).first()
         if schedule is None or schedule.next_at is None:
             return False
-        due_at = schedule.next_at
-        outcome = _request_lease(schedule, due_at, now)
-        ScheduledRun.objects.create(
-            tenant_id=tenant_id,
-            schedule=schedule,
-            due_at=due_at,
-            result=outcome.result,
-            lease=outcome.lease,
-            text=outcome.text[:MAX_TEXT],
-            made_at=now,
-        )
+        due_at, lease = schedule.next_at, None
+        if not ScheduledRun.objects.filter(schedule=schedule, due_at=due_at).exists():
+            lease = _record_run(schedule, due_at, now)
         LeaseSchedule.objects.filter(pk=schedule.pk).update(
             next_at=next_time(schedule.cron, schedule.time_zone, max(now, due_at))
         )
-        return outcome.lease is not None
+        return lease is not None
+
+
+def _record_run(schedule: LeaseSchedule, due_at: datetime, now: datetime) -> Lease | None:
+    """Request the lease of a due time and record what became of it; return the lease."""
+    outcome = _request_lease(schedule, due_at, now)
+    ScheduledRun.objects.create(
+        tenant_id=schedule.tenant_id,
+        schedule=schedule,
+        due_at=due_at,
+        result=outcome.result,
+        lease=outcome.lease,
+        text=outcome.text[:MAX_TEXT],
+        made_at=now,
+    )
+    return outcome.lease
 
 
 def _request_lease(schedule: LeaseSchedule, due_at: datetime, now: datetime) -> RunOutcome:
