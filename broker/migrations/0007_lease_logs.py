@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
                 ("fault", models.CharField(blank=True, default="", max_length=300)),
                 ("quiet_reads", models.PositiveSmallIntegerField(default=0)),
                 ("claims", models.PositiveBigIntegerField(default=0)),
+                ("claimed_until", models.DateTimeField(null=True)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("followed_until", models.DateTimeField(null=True)),
                 ("completed_at", models.DateTimeField(null=True)),

@@ -21,6 +21,7 @@ class LeaseLog(TenantOwned):
     fault = models.CharField(max_length=300, blank=True, default="")  # why output cannot be read now
     quiet_reads = models.PositiveSmallIntegerField(default=0)  # consecutive reads without a new line
     claims = models.PositiveBigIntegerField(default=0)  # how often it was claimed: the last claim may store
+    claimed_until = models.DateTimeField(null=True)  # somebody collects it until then, or is dead
     due_at = models.DateTimeField(null=True)  # when to collect again; null: everything is collected
     followed_until = models.DateTimeField(null=True)  # somebody reads it live until then
     completed_at = models.DateTimeField(null=True)  # since when everything of a released lease is collected

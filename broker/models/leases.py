@@ -67,6 +67,9 @@ class Lease(TenantOwned):
     ssh_keys = models.JSONField(default=list, db_default=[])
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
+    # Whether its node asks the registry before each start, so that nobody starts from another's private image. Leases
+    # of before do not: their pods would be restarted.
+    pull_always = models.BooleanField(default=True, db_default=True)
     relocatable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
     # Extended by so many seconds at a time until its duration reaches the limit; zero: never.
     extend_by_s = models.PositiveIntegerField(default=0, db_default=0)

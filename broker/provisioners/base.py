@@ -65,6 +65,7 @@ class ProvisionSpec:
     env: tuple[tuple[str, str], ...] = ()
     pull_secret: RegistryLogin | None = None
     secrets: tuple[SecretVariable, ...] = ()  # with their values only where its objects are made
+    pull_always: bool = True  # the registry is asked before each start
     secret_fault: str = ""  # why the value of a secret is missing
     ssh_keys: tuple[str, ...] = ()
     access_token: str = ""  # secret that opens the lease's web page

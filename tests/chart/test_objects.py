@@ -54,7 +54,10 @@ def test_each_process_mounts_only_its_own_credentials(full: list[Object]) -> Non
         login[name.removeprefix("gpubroker-")] = files["GPUBROKER_DATABASE_URL"][1]
         assert ("GPUBROKER_OWNER_DATABASE_URL" in files) == (name == "gpubroker-migrate"), name
         assert ("GPUBROKER_METRICS_TOKEN" in files) == (name == "gpubroker-web"), name
-        seals = name.removeprefix("gpubroker-") in ("web", "worker", "log-collector", "agent-north", "agent-south")
+        seals = name.removeprefix("gpubroker-") in (
+            *("web", "events", "worker", "log-collector"),
+            *("agent-north", "agent-south"),
+        )
         assert ("GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in files) == seals, name
         assert ("GPUBROKER_MAIL_URL" in files) == (name in ("gpubroker-web", "gpubroker-worker")), name
     web = ("web", "events", "migrate")

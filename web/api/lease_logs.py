@@ -82,7 +82,7 @@ class LeaseLogViewSet(TenantViewSet):
         lease = self.get_object()
         if request.accepted_renderer.media_type == EventStreamRenderer.media_type:
             query = request.META.get("QUERY_STRING", "")
-            address = f"{settings.EVENTS_URL}{request.path}" + (f"?{query}" if query else "")
+            address = f"{settings.EVENTS_URL}/api/v1/events/logs/{lease.pk}" + (f"?{query}" if query else "")
             return HttpResponse(status=307, headers={"Location": address})
         wanted = LineFilter(
             search=self._text("search"), source=self._choice("source", SOURCES), level=self._choice("level", LEVELS)
@@ -123,7 +123,7 @@ class LeaseLogViewSet(TenantViewSet):
     def _number(self, name: str, default: int, most: int) -> int:
         text = self.request.query_params.get(name, str(default))
         lowest = 0 if name == "cursor" else min(default, 1)
-        if not (text.isascii() and text.isdigit() and lowest <= int(text[:19]) <= most):
+        if not (text.isascii() and text.isdigit() and len(text) <= 19 and lowest <= int(text) <= most):
             raise ValidationError({name: f"Must be a whole number from {lowest} to {most}."})
         return int(text)
 

@@ -159,6 +159,8 @@ class TemplateViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
         template = self.get_object()
         self.allow(template.project.path)
         wanted = validated_body(TemplateChange, request_, partial=True)
+        if "ports" in wanted:  # a change of the ports states them all
+            wanted["ports"] = _complete_ports(wanted["ports"])
         return self.tagged(template_store.change_template(template, wanted, **self.by))
 
     def destroy(self, request_: Request, pk: str) -> Response:
@@ -174,3 +176,11 @@ class TemplateViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
         """Return the operators' templates, which every project can launch."""
         found = OperatorTemplate.objects.order_by("name")
         return complete_page(OperatorTemplateOut(found, many=True).data)
+
+
+def _complete_ports(ports: Any) -> Any:
+    """Return ports of a partial change with their defaults; refuse what a whole port must state."""
+    try:
+        return TemplatePort(many=True).run_validation([dict(each) for each in ports])
+    except serializers.ValidationError as error:
+        raise serializers.ValidationError({"ports": error.detail}) from None

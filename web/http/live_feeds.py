@@ -16,7 +16,9 @@ from web.api.lease_logs import line_as_json
 
 __all__ = ["FeedBatch", "InvalidPosition", "LiveFeed", "UnknownSubject", "feed_of"]
 EVENTS_PATH = "/api/v1/events"
-LOG_PATH = re.compile(r"/api/v1/leases/(?P<lease>[A-Za-z0-9_]{1,40})/logs", re.ASCII)
+LOG_PATH = re.compile(
+    r"/api/v1/events/logs/(?P<lease>[A-Za-z0-9_]{1,40})", re.ASCII
+)  # below the events: one rule routes both
 LOG_POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 LOG_BATCH, FIRST_LINES = 500, 500
 

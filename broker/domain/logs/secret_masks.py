@@ -9,6 +9,7 @@ from broker.domain.workloads.secret_variables import SecretVariable, looks_like_
 
 MASK = "***"
 MIN_LENGTH = 4  # shorter values would be found in ordinary words
+MIN_PLAIN_LENGTH = 8  # of variables that only their names call secret, such as MAX_TOKEN
 MIN_ENCODED_LENGTH = 8  # shorter values are not looked for in encoded forms
 MAX_FORMS = 2000
 
@@ -20,7 +21,7 @@ def secret_values(
 
     These are all saved secrets, variables whose names suggest a credential, and the token of its web page.
     """
-    stated = [value for name, value in env if looks_like_credential(name)]
+    stated = [value for name, value in env if looks_like_credential(name) and len(value) >= MIN_PLAIN_LENGTH]
     return [*stated, *(each.value for each in secrets if each.value), *([access_token] if access_token else [])]
 
 

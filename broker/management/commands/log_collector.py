@@ -4,7 +4,7 @@ Several may run at once: each log is claimed by one of them.
 """
 
 import signal
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import structlog
@@ -16,7 +16,8 @@ from ports import clock
 from ports.heartbeat import HeartbeatFile
 
 log = structlog.get_logger(__name__)
-THREADS = 8
+THREADS = 16
+MAX_SUBMITTED = 2 * THREADS
 POLL_INTERVAL_S = 0.25
 RETRY_INTERVAL_S = 2.0
 ADOPT_EVERY_S = 60.0
@@ -26,6 +27,10 @@ class Command(BaseCommand):
     help = "Collect the logs of leases from their clusters until SIGTERM or Ctrl-C."
     requires_system_checks = ()  # they load every page of the portal, which is never shown here
     running = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.collecting: dict[str, Future[int]] = {}
 
     def handle(self, *args: Any, **options: Any) -> None:
         signal.signal(signal.SIGTERM, self._stop)
@@ -42,14 +47,24 @@ class Command(BaseCommand):
                     if clock.monotonic() >= adopt_at:
                         log_collection.begin_missing_logs(now=clock.now())
                         adopt_at = clock.monotonic() + ADOPT_EVERY_S
-                    due = log_collection.due_logs(now=clock.now())
-                    list(pool.map(collect_one, due))
+                    self._submit_due(pool)
                 except (OperationalError, InterfaceError) as error:
                     log.warning("log collector waiting", because=str(error).strip())
                     connection.close()
                     clock.sleep(RETRY_INTERVAL_S)
                     continue
                 clock.sleep(POLL_INTERVAL_S)
+
+    def _submit_due(self, pool: ThreadPoolExecutor) -> None:
+        """Start collecting what is due; a slow cluster keeps only its own threads busy."""
+        for lease_id, future in list(self.collecting.items()):
+            if future.done():
+                del self.collecting[lease_id]
+                if error := future.exception():
+                    log.error("log not collected", lease_id=lease_id, exc_info=error)
+        for lease_id, tenant_id in log_collection.due_logs(now=clock.now()):
+            if lease_id not in self.collecting and len(self.collecting) < MAX_SUBMITTED:
+                self.collecting[lease_id] = pool.submit(collect_one, (lease_id, tenant_id))
 
     def _stop(self, *_: object) -> None:
         self.running = False

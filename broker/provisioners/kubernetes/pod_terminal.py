@@ -10,6 +10,7 @@ from broker.provisioners.kubernetes.client.cluster_identity import check_cluster
 from broker.provisioners.kubernetes.client.exec_stream import ExecStream, open_exec_stream
 from broker.provisioners.kubernetes.client.objects import ObservedPod
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
+from broker.provisioners.kubernetes.lease_creation import allow_pod_access
 from broker.provisioners.kubernetes.observe.object_lookup import find_lease_objects
 from broker.provisioners.kubernetes.render.lease import namespace_of
 from broker.provisioners.kubernetes.render.spec import LeaseSpec
@@ -45,6 +46,7 @@ def _find_pod(spec: ProvisionSpec, connection: ClusterConnection | None) -> tupl
         running = [pod for pod in find_lease_objects(api, wanted).pods if _is_usable(pod, wanted)]
         if not running:
             raise TerminalUnavailable("The lease's program is not running at the moment. Try again in a minute.")
+        allow_pod_access(api, wanted.project)  # a project of before has no access yet
         first = min(running, key=lambda pod: (pod.metadata.labels.get(labels.RANK, ""), pod.metadata.name))
         return used.transport.connection(), namespace_of(wanted), first.metadata.name
     except ClusterUnreachable as error:

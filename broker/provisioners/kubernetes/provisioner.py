@@ -44,7 +44,7 @@ from broker.provisioners.kubernetes.lease_creation import (
     create_children,
     repair_children,
 )
-from broker.provisioners.kubernetes.observe.container_logs import read_pods_log
+from broker.provisioners.kubernetes.observe.container_logs import NO_RIGHT, read_pods_log
 from broker.provisioners.kubernetes.observe.node_health import find_lost_node, observe_shutdown
 from broker.provisioners.kubernetes.observe.object_lookup import (
     CONTROLLERS,
@@ -207,7 +207,11 @@ class KubernetesProvisioner:
         known = self._known(spec, now)  # which pods there are is then not asked
         with self._asking(sure=known is not None, seconds=LOG_READ_S) as api:
             pods = known.objects.pods if known else find_lease_objects(api, self._spec(spec)).pods
-            return read_pods_log(api, pods, cursor, newest_only=newest_only, now=now)
+            read = read_pods_log(api, pods, cursor, newest_only=newest_only, now=now)
+            # A project of before has no access yet, or somebody took it away.
+            if read.fault == NO_RIGHT and allow_pod_access(api, self._spec(spec).project):
+                read = read_pods_log(api, pods, cursor, newest_only=newest_only, now=now)
+            return read
 
     def names(self) -> list[str]:
         if (memory := self._cluster_connection.memory) and (known := memory.names(now=clock.now())) is not None:

@@ -47,6 +47,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
             )
             for each in spec.slices
         ),
+        pull_always=spec.pull_always,
         placed_at=spec.placed_at,
         paid_until=spec.paid_until or spec.placed_at,
         route=route_spec(spec.ingress, spec.domain),

@@ -80,6 +80,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         pull_secret=login,
         env=tuple(sorted((lease.env | _run_variables(lease)).items())),
         secrets=secrets,
+        pull_always=lease.pull_always,
         secret_fault=secret_fault or login_fault,
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),

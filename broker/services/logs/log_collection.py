@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.domain.logs.log_lines import SKIPPED_TEXT, LineSource, LogLine, clean_text
+from broker.domain.logs.log_lines import LineSource, LogLine, clean_text
 from broker.domain.logs.secret_masks import secret_values, value_masker
 from broker.models import Lease, LeaseLog, Transition
 from broker.models.transitions import TICK_CAUSE
@@ -31,6 +31,7 @@ LAST_INTERVAL = timedelta(seconds=60)
 ENDING_INTERVAL = timedelta(seconds=1)
 WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
 MAX_READS = 4  # of one log in a row, while there is more
+UNREACHABLE = "The cluster does not respond"
 BATCH = 200
 ADOPTION_BATCH = 500
 
@@ -38,7 +39,7 @@ ADOPTION_BATCH = 500
 def due_logs(*, now: datetime) -> list[tuple[str, str]]:
     """Return the lease and tenant ids of logs to collect now, most overdue first."""
     with system_scope():
-        due = LeaseLog.objects.filter(due_at__lte=now).order_by("due_at")
+        due = LeaseLog.objects.filter(log_storage.not_claimed(now), due_at__lte=now).order_by("due_at")
         return list(due.values_list("lease_id", "tenant_id")[:BATCH])
 
 
@@ -56,7 +57,9 @@ def begin_missing_logs(*, now: datetime) -> int:
     return len(missing)
 
 
-def collect_log(lease_id: str, tenant_id: str, *, now: datetime, due_only: bool = True) -> int:
+def collect_log(
+    lease_id: str, tenant_id: str, *, now: datetime, due_only: bool = True, max_reads: int = MAX_READS
+) -> int:
     """Collect what is new in one log; return how many lines.
 
     `due_only` leaves a log alone that another process is collecting.
@@ -69,7 +72,7 @@ def collect_log(lease_id: str, tenant_id: str, *, now: datetime, due_only: bool 
         steps = list(Transition.objects.filter(lease_id=lease_id, seq__gt=claimed.transition_seq).order_by("seq"))
         has_output = lease.state in STATES_WITH_OUTPUT
         spec = load_provision_spec(lease, with_secrets=True) if has_output else None
-    read = _read(claimed, spec, now) if spec else LogRead(cursor=claimed.cursor)
+    read = _read(claimed, spec, now, max_reads) if spec else LogRead(cursor=claimed.cursor)
     lines = _in_order(steps, read.lines)
     with tenant_scope(tenant_id):
         stored = log_storage.store_lines(
@@ -79,15 +82,15 @@ def collect_log(lease_id: str, tenant_id: str, *, now: datetime, due_only: bool 
             cursor=read.cursor,
             transition_seq=steps[-1].seq if steps else claimed.transition_seq,
             fault=read.fault[:300],
-            **_schedule(claimed, lease, is_quiet=not lines, now=now),
+            **_schedule(claimed, lease, is_quiet=not lines, is_unreachable=read.fault.startswith(UNREACHABLE), now=now),
         )
     return len(lines) if stored else 0
 
 
-def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime) -> LogRead:
+def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int) -> LogRead:
     """Read a cluster's new lines, masked and bounded; what cannot be read is a fault."""
     cursor = claimed.cursor if claimed.generation == spec.generation else {}
-    if spec.secret_fault:  # it could not be masked
+    if any(each.value is None for each in spec.secrets):  # it could not be masked
         text = f"The output is not read, since its secrets could not be masked: {spec.secret_fault}"
         return LogRead(cursor=cursor, fault=text)
     provisioner = cluster_provisioners.provisioner_of(spec)
@@ -95,21 +98,20 @@ def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime) -> LogRead:
     read = LogRead(cursor=cursor)
     try:
         for attempt in range(1, MAX_READS + 1):
-            is_last = attempt == MAX_READS
-            read = provisioner.read_log(spec, read.cursor, newest_only=is_last, now=now)
-            if is_last and read.lines:
-                lines.append(LogLine(read.lines[0].at, SKIPPED_TEXT, LineSource.PLATFORM))
+            read = provisioner.read_log(spec, read.cursor, newest_only=attempt == MAX_READS, now=now)
             lines += read.lines
-            if not read.more:
+            if not read.more or attempt == max_reads:
                 break
     except ClusterUnreachable as error:
-        read = LogRead(cursor=read.cursor, fault=f"The cluster does not respond: {error}")
+        read = LogRead(cursor=read.cursor, fault=f"{UNREACHABLE}: {error}")
     mask = value_masker(secret_values(spec.env, spec.secrets, spec.access_token))
     cleaned = tuple(LogLine(line.at, clean_text(mask(line.text)), line.source) for line in lines)
     return LogRead(cleaned, read.cursor, fault=read.fault)
 
 
-def _schedule(claimed: LeaseLog, lease: Lease, *, is_quiet: bool, now: datetime) -> dict[str, object]:
+def _schedule(
+    claimed: LeaseLog, lease: Lease, *, is_quiet: bool, is_unreachable: bool, now: datetime
+) -> dict[str, object]:
     """Return when the log is collected next."""
     quiet = min(claimed.quiet_reads + 1, len(FIRST_INTERVALS)) if is_quiet else 0
     state = S(lease.state)
@@ -117,7 +119,9 @@ def _schedule(claimed: LeaseLog, lease: Lease, *, is_quiet: bool, now: datetime)
         return {"due_at": None, "completed_at": now, "quiet_reads": quiet}
     if state == S.STOPPED and is_quiet:
         return {"due_at": None, "quiet_reads": quiet}  # its next start begins the log again
-    if claimed.followed_until and claimed.followed_until > now:
+    if is_unreachable:
+        after = LAST_INTERVAL
+    elif claimed.followed_until and claimed.followed_until > now:
         after = FOLLOWED_INTERVAL
     elif state in (S.STOPPING, S.RELEASING):
         after = ENDING_INTERVAL

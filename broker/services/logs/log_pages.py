@@ -115,7 +115,9 @@ def follow_log(lease: Lease, *, now: datetime) -> None:
 
 
 def _lines_after(lease: Lease, after: int) -> Iterator[NumberedLine]:
-    chunks = LeaseLogChunk.objects.filter(lease=lease.pk, first_line__gt=after - F("line_count")).order_by("first_line")
+    chunks = LeaseLogChunk.objects.filter(lease=lease.pk, first_line__gt=after + 1 - F("line_count")).order_by(
+        "first_line"
+    )
     for chunk in chunks.iterator(chunk_size=8):
         for line in decode_lines(chunk.body, first=chunk.first_line):
             if line.number > after:

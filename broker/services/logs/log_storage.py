@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F, Value
+from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
 
 from broker.domain.logs.log_lines import LogLine, encode_lines
@@ -22,6 +22,11 @@ def begin_log(lease: Lease, *, now: datetime) -> None:
         LeaseLog.objects.bulk_create([new], ignore_conflicts=True)
 
 
+def not_claimed(now: datetime) -> Q:
+    """Return the condition that nobody is collecting a log."""
+    return Q(claimed_until=None) | Q(claimed_until__lt=now)
+
+
 def claim_log(lease_id: str, *, now: datetime, due_only: bool) -> LeaseLog | None:
     """Claim a lease's log for a while; return None if it cannot be claimed.
 
@@ -30,8 +35,8 @@ def claim_log(lease_id: str, *, now: datetime, due_only: bool) -> LeaseLog | Non
     """
     wanted = LeaseLog.objects.filter(pk=lease_id)
     if due_only:
-        wanted = wanted.filter(due_at__lte=now)
-    if not wanted.update(due_at=now + CLAIM_TIME, claims=F("claims") + 1):
+        wanted = wanted.filter(not_claimed(now), due_at__lte=now)
+    if not wanted.update(claimed_until=now + CLAIM_TIME, claims=F("claims") + 1):
         return None
     return LeaseLog.objects.get(pk=lease_id)
 
@@ -45,11 +50,11 @@ def store_lines(log: LeaseLog, lines: Sequence[LogLine], **changes: object) -> b
     size = len(body.encode())
     first = log.next_line
     claimed = LeaseLog.objects.filter(pk=log.pk, claims=log.claims)
-    changes |= {"next_line": first + len(lines), "size_bytes": F("size_bytes") + size}
+    changes |= {"claimed_until": None, "next_line": first + len(lines), "size_bytes": F("size_bytes") + size}
     if not claimed.update(**changes):
         return False
     if lines:
-        _append(log, body, first=first, count=len(lines), size=size)
+        _append_pieces(log, lines)
         _delete_oldest(log, size_bytes=log.size_bytes + size)
     return True
 
@@ -58,6 +63,19 @@ def delete_log(log: LeaseLog) -> None:
     """Delete a log with all of its lines."""
     LeaseLogChunk.objects.filter(lease=log.pk).delete()
     log.delete()
+
+
+def _append_pieces(log: LeaseLog, lines: Sequence[LogLine]) -> None:
+    """Append lines in pieces that are no larger than a chunk."""
+    first, piece, size = log.next_line, list[str](), 0
+    for line in lines:
+        row = encode_lines([line])
+        if piece and size + len(row.encode()) > CHUNK_BYTES:
+            _append(log, "".join(piece), first=first, count=len(piece), size=size)
+            first, piece, size = first + len(piece), [], 0
+        piece.append(row)
+        size += len(row.encode())
+    _append(log, "".join(piece), first=first, count=len(piece), size=size)
 
 
 def _append(log: LeaseLog, body: str, *, first: int, count: int, size: int) -> None:

@@ -23,6 +23,7 @@ from billing.services.funds.holds.budget_holds import BudgetExceeded, BudgetStop
 from billing.services.notifications import email_queue
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Lease, StaleLease
+from broker.services.leases.lifecycle import command_retries
 from tenants.domain.roles import Role
 from tenants.services.rls import system_scope, tenant_scope
 from tests.billing.budgets.budget_setup import budget_totals, create_budget, latest_stop, run_budget_watch, send_emails
@@ -345,6 +346,19 @@ def test_an_executed_stop_is_not_executed_again_by_a_second_worker(kestrel: Tena
     assert run_budget_watch(sim) == 1
     with tenant_scope(kestrel.tenant.pk):
         assert budget_stops._execute_stop(latest_stop(budget).pk, kestrel.tenant.pk, sim.now, over=lambda: True) == 0
+
+
+def test_a_stop_ends_a_batch_that_waits_for_its_next_run(kestrel: TenantContext, sim: Simulation) -> None:
+    create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=0))
+    batch = {"workload": "batch", "image": "train", "command": "train", "retries": 3}
+    lease = sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR, **batch)
+    sim.run(2000)
+    with tenant_scope(kestrel.tenant.pk):
+        assert command_retries.end_run(reload_lease(lease), text="exit code 1", ended_at=sim.now, now=sim.now)
+    assert reload_lease(lease).state == LeaseState.STOPPING
+    assert run_budget_watch(sim) == 1
+    sim.run_with_sweeps(120)
+    assert state_and_end_reason(lease) == ("released", "budget")
 
 
 def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: Simulation) -> None:

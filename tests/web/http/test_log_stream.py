@@ -35,7 +35,7 @@ def write(lease: Lease, *texts: str) -> None:
 
 
 def reader_of(lease: Lease, headers: dict[str, str], *, query: str = "") -> Reader:
-    return Reader(headers, path=f"/api/v1/leases/{lease.pk}/logs", query=query)
+    return Reader(headers, path=f"/api/v1/events/logs/{lease.pk}", query=query)
 
 
 def texts(reader: Reader) -> list[str]:

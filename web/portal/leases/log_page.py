@@ -116,7 +116,7 @@ def build_log_page(request: PageRequest, lease: Lease) -> LeaseLogPage:
         kept=[(name, value) for name, value in (("source", source), ("level", level)) if value],
         earlier=f"{here}{joint}before={found.lines[0].number}" if found.has_more else "",
         newest=here if before else "",
-        stream=f"{settings.EVENTS_URL}/api/v1/leases/{lease.pk}/logs?cursor={found.next_after}" if follows else "",
+        stream=f"{settings.EVENTS_URL}/api/v1/events/logs/{lease.pk}?cursor={found.next_after}" if follows else "",
         retention_days=settings.LOG_RETENTION_DAYS,
     )
 

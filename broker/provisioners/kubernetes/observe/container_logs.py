@@ -6,12 +6,12 @@ each has a time of nanoseconds. A container that was restarted has its previous 
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from broker.domain.logs.log_lines import SKIPPED_TEXT, LineSource, LogLine
-from broker.provisioners.base import LogRead
+from broker.provisioners.base import ClusterUnreachable, LogRead
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.client import api_errors, objects
 from broker.provisioners.kubernetes.client.kinds import EVENT, POD, ObjectRef
@@ -30,7 +30,7 @@ NANOSECONDS = 10**9
 RFC3339 = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:\d\d)", re.ASCII
 )
-NO_RIGHT = "the cluster does not let the broker read logs: run `manage.py kube_setup` for it again"
+NO_RIGHT = "The cluster does not let the broker read logs. Its operator must run `manage.py kube_setup` for it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class TimedLine:
 
     ns: int
     text: str
+    is_after_gap: bool = False  # lines before it could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,14 @@ class ContainerPosition:
     ns: int = -1  # time of the last line that was read
     same: int = 0  # how many lines of exactly that time were read
     restarts: int = 0  # of the container whose output that was
+    skips: bool = False  # what comes next is not what came after it
 
     @classmethod
     def from_json(cls, stored: Sequence[int]) -> "ContainerPosition":
-        return cls(*stored)
+        return cls(stored[0], stored[1], stored[2], bool(stored[3:] and stored[3]))
 
     def as_json(self) -> list[int]:
-        return [self.ns, self.same, self.restarts]
+        return [self.ns, self.same, self.restarts, int(self.skips)]
 
 
 def read_pods_log(
@@ -77,12 +79,15 @@ def read_pods_log(
         except api_errors.AccessDenied:
             fault = NO_RIGHT
             break
+        except ClusterUnreachable as error:  # its node, perhaps; the others may well answer
+            fault = f"The cluster does not respond: {error}"
+            continue
         except (api_errors.ObjectMissing, api_errors.ObjectInvalid):
             continue  # the container is not there yet, or no longer
         positions[pod.metadata.uid] = position.as_json()
+        if found and found[0].is_after_gap:
+            lines.append(LogLine(_moment(found[0].ns), SKIPPED_TEXT, LineSource.PLATFORM))
         lines += [LogLine(_moment(each.ns), prefix + each.text) for each in found]
-        if cut and not found:
-            lines.append(LogLine(_moment(position.ns), SKIPPED_TEXT, LineSource.PLATFORM))
         more = more or cut
     events: list[LogLine] = []
     seen, read_at = dict(cursor.get("events", {})), int(cursor.get("events_at", 0))
@@ -119,9 +124,10 @@ def _read_container(
         found += earlier
         if cut:  # the rest of it first
             return found, position, True
-        position = ContainerPosition(position.ns, position.same, status.restart_count)
-    if status.state.running is None and status.state.terminated is None:
-        return found, position, False  # it waits for its restart
+        position = replace(position, restarts=status.restart_count)
+    state = status.state
+    if state.running is None and state.terminated is None and status.last_state.terminated is None:
+        return found, position, False  # it has not started yet
     later, position, cut = _read_once(api, pod, position, previous=False, newest_only=newest_only)
     return found + later, position, cut
 
@@ -134,7 +140,7 @@ def _read_once(
         query["previous"] = "true"
     if newest_only:
         query["tailLines"] = str(NEWEST_LINES)
-    elif position.ns >= 0:
+    if position.ns >= 0:
         query["sinceTime"] = f"{_moment(position.ns):%Y-%m-%dT%H:%M:%SZ}"
     path = f"{ObjectRef(POD, pod.metadata.name, pod.metadata.namespace).path}/log"
     try:
@@ -147,8 +153,10 @@ def _read_once(
     received = parse_lines(body, cut=cut)
     fresh = _unread(received, position)
     if cut and not fresh and received:  # a second with more output than one read holds: go on after it
-        beyond = (received[-1].ns // NANOSECONDS + 1) * NANOSECONDS
-        return [], ContainerPosition(beyond, 0, position.restarts), True
+        beyond = max((received[-1].ns // NANOSECONDS + 1) * NANOSECONDS, position.ns)
+        return [], ContainerPosition(beyond, 0, position.restarts, skips=True), True
+    if fresh and (position.skips or (newest_only and received[0] is fresh[0] and position.ns >= 0)):
+        fresh[0] = TimedLine(fresh[0].ns, fresh[0].text, is_after_gap=True)
     return fresh, _position_after(fresh, position), cut
 
 

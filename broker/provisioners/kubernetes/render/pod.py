@@ -7,6 +7,7 @@ from broker.domain.lifecycle.states import PriceClass
 from broker.domain.workloads.templates import (
     HOME,
     SSH_KEYS_FILE,
+    TEMPLATES,
     TOKEN_KEY,
     USER_ID,
     ContainerProgram,
@@ -23,6 +24,7 @@ KEYS_FOLDER = "/etc/gpubroker/ssh"
 SHARED_MEMORY_DIVISOR = 2  # /dev/shm may take half of the memory: data loaders pass batches through it
 CONTAINER_NAME = "main"
 GRACE_S = 30
+BUILT_IN_IMAGES = frozenset(each.image for each in TEMPLATES.values())
 PRIORITY = {PriceClass.ON_DEMAND: "gpub-ondemand", PriceClass.RESERVED: "gpub-ondemand", PriceClass.SPOT: "gpub-spot"}
 
 
@@ -126,6 +128,9 @@ def _container(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceReque
         "volumeMounts": _mounts(lease, program),
         "workingDir": program.template.home,
     }
+    if lease.pull_always and program.image not in BUILT_IN_IMAGES:
+        # A node may have it from a tenant with a login; the registry decides who may use it.
+        container["imagePullPolicy"] = "Always"
     if program.command:
         container["command"] = [_escape_dollar(word) for word in program.command]
     if program.arguments:

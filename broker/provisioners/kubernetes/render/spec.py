@@ -107,6 +107,7 @@ class LeaseSpec:
     volumes: tuple[VolumeSpec, ...] = ()
     route: RouteSpec | None = None
     tolerations: tuple[Toleration, ...] = ()  # of its cluster's nodes
+    pull_always: bool = True  # the registry is asked before each start
     metered: bool = True  # ended pods stay until released by whoever recorded their end
 
     @property

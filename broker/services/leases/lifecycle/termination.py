@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from broker.domain.lifecycle.lease_transitions import HOLDS_CAPACITY
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
-from broker.models import Allocation, Lease, StaleLease
+from broker.models import Allocation, Lease, LeaseLog, StaleLease
 from broker.services import quotas
 from broker.services.leases import spot_notices
 from broker.services.leases.lifecycle import program_ends
@@ -162,6 +162,8 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
     left.update(released_at=max(now, lease.state_since))
     quotas.return_quota(lease, used_unit_seconds=used_unit_seconds(lease))
     secret_store.delete_values_of_ended(lease)
+    # Of a lease that was stopped, nothing else would be collected.
+    LeaseLog.objects.filter(pk=lease.pk, due_at=None, completed_at=None).update(due_at=now)
     model, region = pool_of(lease.offering)
     outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 

@@ -38,7 +38,7 @@ def test_a_value_too_short_to_tell_from_words_is_left() -> None:
 
 
 def test_which_values_of_a_lease_are_secret() -> None:
-    env = [("MODE", "train"), ("WANDB_API_KEY", "w-1234"), ("MONKEY", "george")]
+    env = [("MODE", "train"), ("WANDB_API_KEY", "w-123456"), ("MONKEY", "george"), ("MAX_TOKEN", "2048")]
     secrets = [SecretVariable("HF_TOKEN", "sec_1", 1, "hf-1234"), SecretVariable("UNREAD", "sec_2", 1, None)]
-    assert secret_values(env, secrets, "token-1") == ["w-1234", "hf-1234", "token-1"]
+    assert secret_values(env, secrets, "token-1") == ["w-123456", "hf-1234", "token-1"]
     assert secret_values([], []) == []

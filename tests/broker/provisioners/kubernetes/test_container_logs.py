@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from broker.domain.logs.log_lines import SKIPPED_TEXT, LineSource
-from broker.provisioners.base import LogRead
+from broker.provisioners.base import ClusterUnreachable, LogRead
 from broker.provisioners.kubernetes.client import api_errors
 from broker.provisioners.kubernetes.client.objects import ClusterEvent, ObservedPod
 from broker.provisioners.kubernetes.client.transport import KubernetesApi
@@ -72,7 +72,12 @@ class PlayedKubelet:
 
 
 def pod(
-    *, restarts: int = 0, rank: int = 0, conditions: list[dict[str, Any]] | None = None, **state: Any
+    *,
+    restarts: int = 0,
+    rank: int = 0,
+    conditions: list[dict[str, Any]] | None = None,
+    last: dict[str, Any] | None = None,
+    **state: Any,
 ) -> ObservedPod:
     body = {
         "metadata": {
@@ -84,7 +89,12 @@ def pod(
         "status": {
             "conditions": conditions or [],
             "containerStatuses": [
-                {"name": "main", "restartCount": restarts, "state": state or {"running": {"startedAt": START}}}
+                {
+                    "name": "main",
+                    "restartCount": restarts,
+                    "state": state or {"running": {"startedAt": START}},
+                    "lastState": last or {},
+                }
             ],
         },
     }
@@ -151,6 +161,29 @@ def test_a_second_with_more_than_one_read_is_left_behind_and_reading_goes_on(mon
     assert len(found) == len(set(found))
 
 
+def test_a_read_of_the_newest_lines_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_logs, "READ_BYTES", 400)
+    monkeypatch.setattr(container_logs, "NEWEST_LINES", 20)
+    lines = [written(number * 10**9, f"line {number} {'x' * 40}") for number in range(200)]
+    kubelet, cursor, found = PlayedKubelet(lines), dict[str, Any](), list[str]()
+    for attempt in range(300):  # as the collector does: every fourth read asks for the newest lines
+        read = kubelet.read(cursor, newest_only=attempt % 4 == 3)
+        found += [text for text in texts(read) if text != SKIPPED_TEXT]
+        cursor = read.cursor
+    assert len(found) == len(set(found))
+    assert found == sorted(found, key=lambda text: int(text.split()[1]))
+    assert found[-1] == lines[-1][1]
+
+
+def test_lines_that_were_left_out_are_told_once() -> None:
+    kubelet = PlayedKubelet([written(number * 10**9, str(number)) for number in range(3)])
+    first = kubelet.read({})
+    kubelet.output += [written(number * 10**9, str(number)) for number in range(3, 2000)]
+    second = kubelet.read(first.cursor, newest_only=True)
+    assert texts(second)[:2] == [SKIPPED_TEXT, "1000"]
+    assert texts(kubelet.read(second.cursor, newest_only=True)) == []
+
+
 def test_only_the_newest_lines_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_logs, "NEWEST_LINES", 3)
     kubelet = PlayedKubelet([written(number, str(number)) for number in range(10)])
@@ -173,6 +206,15 @@ def test_a_container_waiting_for_its_restart_shows_how_it_ended() -> None:
     assert texts(kubelet.read({}, waiting)) == ["crashed"]
 
 
+def test_the_last_words_before_a_restart_are_read_while_it_waits() -> None:
+    kubelet = PlayedKubelet([written(1, "step 1")])
+    first = kubelet.read({}, pod(restarts=1))
+    kubelet.output.append(written(2, "ValueError: bad"))
+    ended = {"terminated": {"exitCode": 1, "finishedAt": START}}
+    waits = pod(restarts=1, last=ended, waiting={"reason": "CrashLoopBackOff"})
+    assert texts(kubelet.read(first.cursor, waits)) == ["ValueError: bad"]
+
+
 def test_an_earlier_run_that_its_node_no_longer_has_is_left_out() -> None:
     kubelet = PlayedKubelet([written(1, "second try")], previous=None)
     assert texts(kubelet.read({}, pod(restarts=3))) == ["second try"]
@@ -191,6 +233,20 @@ def test_a_pod_that_vanished_meanwhile_is_no_fault(refusal: Exception) -> None:
 
 def test_a_missing_right_is_reported_with_its_cure() -> None:
     assert PlayedKubelet(refusal=api_errors.AccessDenied("forbidden")).read({}).fault == NO_RIGHT
+
+
+def test_a_node_that_does_not_answer_hides_no_other_rank() -> None:
+    kubelet = PlayedKubelet([written(1, "ready")])
+    read_text = kubelet.read_text
+
+    def read_one(path: str, query: dict[str, str]) -> bytes:
+        if "p0" in path:
+            raise ClusterUnreachable("no route to host")
+        return read_text(path, query)
+
+    kubelet.read_text = read_one  # type: ignore[method-assign]
+    read = kubelet.read({}, pod(rank=0), pod(rank=1))
+    assert (texts(read), read.fault) == (["rank 1: ready"], "The cluster does not respond: no route to host")
 
 
 def test_lines_of_a_gang_say_their_rank_in_order_of_time() -> None:

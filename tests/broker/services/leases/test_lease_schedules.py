@@ -223,6 +223,44 @@ def test_a_time_that_occurs_twice_is_due_once() -> None:
     assert [f"{next(found):%d %H:%M}" for _ in range(2)] == ["25 00:30", "26 01:30"]
 
 
+def test_in_the_second_pass_of_a_repeated_hour_the_next_time_is_tomorrow() -> None:
+    second_pass = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
+    assert next_time("30 2 * * *", BERLIN, second_pass) == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+
+
+def test_a_due_time_that_was_run_already_only_moves_on(sim: Simulation, kestrel: TenantContext) -> None:
+    schedule = create(sim, kestrel)
+    sim.run(3600)
+    assert run_due_schedules(now=sim.now) == 1
+    with tenant_scope(kestrel.tenant.pk):
+        done = ScheduledRun.objects.get(schedule=schedule)
+        LeaseSchedule.objects.filter(pk=schedule.pk).update(next_at=done.due_at)
+    assert run_due_schedules(now=sim.now) == 0
+    with tenant_scope(kestrel.tenant.pk):
+        moved = LeaseSchedule.objects.get(pk=schedule.pk).next_at
+    assert moved is not None
+    assert moved > sim.now
+    assert len(runs(schedule)) == 1
+
+
+def test_a_schedule_with_a_fault_stops_no_other(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = create(sim, kestrel, name="first")
+    second = create(sim, kestrel, name="second")
+    sim.run(3600)
+    run_schedule = due_schedules._run_schedule
+
+    def run_or_fail(schedule_id: str, *rest: Any) -> bool:
+        if schedule_id == first.pk:
+            raise ValueError("odd row")
+        return run_schedule(schedule_id, *rest)
+
+    monkeypatch.setattr(due_schedules, "_run_schedule", run_or_fail)
+    assert run_due_schedules(now=sim.now) == 1
+    assert (runs(first), len(runs(second))) == ([], 1)
+
+
 def test_an_expression_that_is_never_due_is_invalid() -> None:
     with pytest.raises(InvalidCron):
         next_time("0 0 30 2 *", "UTC", datetime(2026, 1, 1, tzinfo=UTC))

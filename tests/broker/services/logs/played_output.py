@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from broker.domain.logs.log_lines import LogLine, NumberedLine
+from broker.domain.logs.log_lines import SKIPPED_TEXT, LineSource, LogLine, NumberedLine
 from broker.models import Lease, LeaseLog
 from broker.provisioners.base import LogRead, ProvisionSpec
 from broker.services.logs import log_collection, log_pages
@@ -35,8 +35,10 @@ class PlayedOutput:
             raise self.failure
         start = cursor.get("read", 0)
         end = len(self.lines) if newest_only else min(start + self.per_read, len(self.lines))
+        gap = start < end - self.per_read
         start = max(start, end - self.per_read)
-        return LogRead(tuple(self.lines[start:end]), {"read": end}, more=end < len(self.lines), fault=self.fault)
+        missing = [LogLine(now, SKIPPED_TEXT, LineSource.PLATFORM)] if gap else []
+        return LogRead((*missing, *self.lines[start:end]), {"read": end}, more=end < len(self.lines), fault=self.fault)
 
     def collect(self, lease: Lease, seconds: float = 60) -> int:
         """Collect a log once it is due, and return how many lines it got."""

@@ -7,6 +7,7 @@ import pytest
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.log_lines import SKIPPED_TEXT, LogLine
+from broker.domain.workloads.secret_variables import SecretVariable
 from broker.models import Lease, LeaseLog, LeaseLogChunk
 from broker.provisioners.base import ClusterUnreachable
 from broker.services.logs import log_collection, log_pages, log_retention, log_storage
@@ -77,6 +78,43 @@ def test_a_stopped_lease_is_read_again_after_its_start(
     assert program_texts(lease) == ["first run", "second run"]
 
 
+def test_the_log_of_a_lease_released_while_it_was_stopped_is_completed(
+    sim: Simulation, kestrel: TenantContext, output: PlayedOutput
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk)
+    sim.stop_lease(lease, kestrel)
+    sim.run(30)
+    output.collect(lease)
+    output.collect(lease)
+    assert log_of(lease).due_at is None
+    sim.release_lease(lease)
+    sim.run(30)
+    output.collect(lease)
+    assert log_of(lease).completed_at is not None
+    assert stored_lines(lease)[-1].line.text.startswith("lease released")
+
+
+def test_following_a_log_does_not_take_it_from_who_collects_it(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    def follow() -> None:
+        with tenant_scope(lease.tenant_id):
+            log_pages.follow_log(lease, now=sim.now)
+        later = sim.now + timedelta(seconds=5)
+        assert (lease.pk, lease.tenant_id) not in log_collection.due_logs(now=later)
+
+    output.before_answer = follow
+    output.write("hello")
+    output.collect(lease)
+    assert program_texts(lease) == ["hello"]
+
+
+def test_a_cluster_that_does_not_respond_is_asked_again_after_a_minute(lease: Lease, output: PlayedOutput) -> None:
+    output.failure = ClusterUnreachable("timed out")
+    output.collect(lease)
+    assert log_of(lease).due_at == output.sim.now + timedelta(seconds=60)
+
+
 def test_secrets_are_masked_before_anything_is_stored(
     sim: Simulation, kestrel: TenantContext, output: PlayedOutput
 ) -> None:
@@ -92,7 +130,8 @@ def test_nothing_is_read_while_secrets_cannot_be_masked(
     lease: Lease, output: PlayedOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unreadable = "the secret of HF_TOKEN was deleted"
-    monkeypatch.setattr("broker.services.leases.provision_specs.read_secrets", lambda _: ((), unreadable))
+    missing = (SecretVariable("HF_TOKEN", "sec_1", 1, None),)
+    monkeypatch.setattr("broker.services.leases.provision_specs.read_secrets", lambda _: (missing, unreadable))
     output.write("hello")
     output.collect(lease)
     assert unreadable in log_of(lease).fault

@@ -15,6 +15,7 @@ from broker.provisioners.base import ClusterUnreachable, CommandFailed, Observat
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.leases import checkpoints
 from broker.services.queue import queue_scheduling, spot_reclaims
+from broker.services.reconciler import lease_reconciler
 from ports import clock, mail, outbox
 from tenants.domain.roles import Role
 from tenants.models import Quota, QuotaKind
@@ -275,6 +276,25 @@ def test_a_preempted_lease_that_asked_for_it_is_queued_again_and_runs_on(sim: Si
     assert (again.ends_at - again.active_at).total_seconds() == 8 * 3600 - again.active_seconds
 
 
+def test_a_stop_during_preemption_keeps_the_lease_stopped(sim: Simulation, swift: TenantContext) -> None:
+    volume = sim.create_volume(swift).pk
+    wanted = {"max_duration_s": 8 * 3600, "requeue_when_preempted": True}
+    kept = sim.create_lease(swift, spot(), volume=volume, **wanted)
+    for _ in range(7):
+        sim.create_lease(swift, offering("whole-gpu"), max_duration_s=8 * 3600)
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    assert notice.lease_id == kept.pk
+    sim.clock.at = notice.reclaim_at
+    lease_reconciler.reconcile_lease(kept.pk, kept.tenant_id, now=sim.now)
+    assert reload_lease(kept).state == "stopping"
+    sim.stop_lease(kept, swift)
+    sim.run_with_sweeps(120)
+    assert reload_lease(kept).state == "stopped"
+
+
 def test_a_preempted_lease_whose_quota_is_used_ends_as_preempted(sim: Simulation, swift: TenantContext) -> None:
     leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600, requeue_when_preempted=True) for _ in range(8)]
     sim.clock.at += PAST_MINIMUM
@@ -334,7 +354,7 @@ def test_the_terms_of_its_offering_are_promised_to_a_lease(sim: Simulation, swif
 def test_a_lease_that_is_stopped_during_its_notice_frees_its_slice_at_once(
     sim: Simulation, swift: TenantContext
 ) -> None:
-    volume = sim.create_volume(swift)
+    volume = sim.create_volume(swift).pk
     lease = sim.create_lease(swift, spot(), max_duration_s=8 * 3600, volume=volume.pk)
     sim.create_lease(create_tenant("Merlin"), offering("whole-gpu"), quantity=7, max_duration_s=8 * 3600)
     sim.clock.at += PAST_MINIMUM

@@ -73,6 +73,7 @@ def test_lines_are_found_by_text_level_and_source(api: Api, lease: Lease, query:
         ("limit=0", "limit"),
         ("limit=2001", "limit"),
         ("limit=two", "limit"),
+        ("limit=" + "0" * 18 + "1999999999", "limit"),
         ("cursor=-1", "cursor"),
         ("cursor=" + "9" * 30, "cursor"),
         ("tail=99999", "tail"),
@@ -103,7 +104,7 @@ def test_an_event_stream_is_asked_of_the_event_process(api: Api, lease: Lease) -
         f"/api/v1/leases/{lease.pk}/logs?cursor=3",
         headers={"Authorization": f"Bearer {api.token}", "Accept": "text/event-stream"},
     )
-    address = f"{settings.EVENTS_URL}/api/v1/leases/{lease.pk}/logs?cursor=3"
+    address = f"{settings.EVENTS_URL}/api/v1/events/logs/{lease.pk}?cursor=3"
     assert (answer.status_code, answer["Location"]) == (307, address)
 
 

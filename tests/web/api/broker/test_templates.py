@@ -105,6 +105,16 @@ def test_an_invalid_template_is_refused_at_its_field(
         assert not LaunchTemplate.objects.exists()
 
 
+def test_a_change_of_ports_states_whole_ports(admin_api: Api, kestrel: TenantContext) -> None:
+    made = admin_api.post("templates", template_body(kestrel))
+    path, etag = f"templates/{made.body['id']}", made["ETag"]
+    changed = admin_api.patch(path, {"ports": [{"name": "web", "number": 8080}]}, If_Match=etag)
+    assert changed.status_code == 200, changed.body
+    assert changed.body["ports"] == [{"name": "web", "number": 8080, "http": True}]
+    refused = admin_api.patch(path, {"ports": [{}]}, If_Match=changed["ETag"])
+    assert refused.status_code == 400
+
+
 def test_a_dry_run_saves_no_template(admin_api: Api, kestrel: TenantContext) -> None:
     assert admin_api.post("templates?dry_run=true", template_body(kestrel)).status_code == 200
     assert admin_api.get("templates").body["items"] == []

@@ -82,7 +82,7 @@ def test_older_lines_are_on_earlier_pages(portal: PortalSession) -> None:
 def test_a_running_lease_is_followed_and_a_finished_one_is_not(portal: PortalSession) -> None:
     running = portal.sim.create_lease(portal.owner, offering())
     html = portal.client.get(f"/leases/{running.pk}/logs/").content.decode()
-    assert f"/api/v1/leases/{running.pk}/logs?cursor=" in html
+    assert f"/api/v1/events/logs/{running.pk}?cursor=" in html
     over = finished_batch(portal, "echo hi")
     assert "data-stream" not in portal.client.get(f"/leases/{over.pk}/logs/").content.decode()
 
