@@ -234,6 +234,7 @@ def wait_until_blocked(holder: Future[datetime]) -> None:
         if holder.done():
             raise AssertionError(f"it did not wait: {holder.result()}")
         with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # else a transaction sees sessions as they were at first
             cursor.execute(WAITING)
             if cursor.fetchone()[0]:
                 return
