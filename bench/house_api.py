@@ -35,6 +35,7 @@ from billing.services.demo.seed import seed_prices  # noqa: E402
 from broker.models import Lease, Offering  # noqa: E402
 from broker.services.inventory import gpu_catalogue, hardware  # noqa: E402
 from broker.services.inventory.hardware import SimulatedRack  # noqa: E402
+from broker.services.leases.lease_requests import PLAIN_COLUMNS  # noqa: E402
 from ports import clock, ids  # noqa: E402
 from tenants.models import Quota, QuotaKind, ServiceAccount  # noqa: E402
 from tenants.services import tenants, tokens  # noqa: E402
@@ -65,7 +66,7 @@ class Bare(APIView):
             created_at=now,
             requested_by="bench",
             requested_by_label="bench",
-            **{name: value for name, value in wanted.items() if name != "quote"},
+            **{name: value for name, value in wanted.items() if name in PLAIN_COLUMNS},
         )
         lease.save(force_insert=True)
         return Response(LeaseOut(lease).data, status=201)

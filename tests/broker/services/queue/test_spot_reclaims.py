@@ -355,7 +355,7 @@ def test_a_lease_that_is_stopped_during_its_notice_frees_its_slice_at_once(
     sim: Simulation, swift: TenantContext
 ) -> None:
     volume = sim.create_volume(swift).pk
-    lease = sim.create_lease(swift, spot(), max_duration_s=8 * 3600, volume=volume.pk)
+    lease = sim.create_lease(swift, spot(), max_duration_s=8 * 3600, volume=volume)
     sim.create_lease(create_tenant("Merlin"), offering("whole-gpu"), quantity=7, max_duration_s=8 * 3600)
     sim.clock.at += PAST_MINIMUM
     waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
