@@ -155,6 +155,8 @@ def test_releasing_a_lease_needs_one_patch_per_pod_and_one_final_list(
     away.installed.sim.release_lease(lease)
     away.installed.until(lease, "released")
     assert [each for each in record.calls if "pulse" not in each] == [
+        "get pods",  # its last output
+        "list events",  # and what the cluster did, as it began not long ago
         "patch pods",
         "delete configmaps",
         "get configmaps",

@@ -33,7 +33,7 @@ from broker.provisioners.kubernetes.client.cluster_identity import check_cluster
 from broker.provisioners.kubernetes.client.kinds import POD, Kind, ObjectRef
 from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, ObservedPod, decode
 from broker.provisioners.kubernetes.client.pod_exec import in_background, run_in_pod
-from broker.provisioners.kubernetes.client.transport import RESPONSE_S, KubernetesApi
+from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
 from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec
 from broker.provisioners.kubernetes.lease_creation import (
@@ -253,14 +253,15 @@ class KubernetesProvisioner:
             return image_prepulls.drop_image(api, kept)
 
     @contextmanager
-    def _asking(self, *, sure: bool = False, seconds: float = RESPONSE_S) -> Iterator[KubernetesApi]:
+    def _asking(self, *, sure: bool = False, seconds: float | None = None) -> Iterator[KubernetesApi]:
         """Open the API for one step; raise refusals as ClusterUnreachable.
 
         A refusal that says nothing about the lease proves nothing. `sure` means that the agent already
         confirmed that this is the registered cluster.
         """
         try:
-            api = self._cluster_connection.transport.within(seconds)
+            transport = self._cluster_connection.transport
+            api = transport.within() if seconds is None else transport.within(seconds)
             if not sure and clock.monotonic() >= self._sure_until:
                 self._make_sure(api)
             yield api

@@ -31,7 +31,7 @@ from tenants.services.rls import system_scope, tenant_scope
 CLAIM_TIME = timedelta(seconds=9)
 LATEST_START = timedelta(seconds=2.5)
 MAX_UNFINISHED_CLAIMS = 5  # consecutive claims whose workers died: something about the lease crashes them
-LOG_DELAY = timedelta(seconds=30)  # after the end of a lease its output is read before each try to remove it
+LOG_DELAY = timedelta(seconds=30)  # for so long after its end a lease is not removed before its output is read
 BATCH = 500
 FIRST_PLACED_GENERATION = 2  # a lease that was never placed is of generation 1
 SOON_S = 2.0
@@ -202,7 +202,7 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
     if lease.state == S.PROVISIONING and (earlier := _observe_earlier_attempts(lease, spec, now, starts_by)):
         return earlier
     # Its output is gone with its objects; a slow cluster delays the removal by little.
-    if lease.state in ENDING_STATES and now - lease.state_since < LOG_DELAY:
+    if lease.state in ENDING_STATES and not lease.progress and now - lease.state_since < LOG_DELAY:
         log_collection.collect_log(lease.pk, lease.tenant_id, now=now, due_only=False, max_reads=1)
     if clock.now() > starts_by:
         return None
