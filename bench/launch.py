@@ -1,4 +1,4 @@
-"""Benchmark of a launch on the simulated fleet: from the POST until the lease is active.
+"""Benchmark of a launch: from the POST until the lease is active.
 
 Web, worker, relay, beat and log collector run as in `make run`, on one machine, with its speed of the
 simulated clusters. One lease after the other is requested by the API and polled until it is active.

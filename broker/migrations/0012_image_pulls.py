@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Add whether images are always pulled: for new leases only, so that no pod is restarted."""
+    """Add whether images are always pulled, for new leases only."""
 
     dependencies = [("broker", "0011_launch_templates")]
 

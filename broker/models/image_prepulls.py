@@ -1,4 +1,4 @@
-"""Images that a cluster keeps on its GPU nodes, so that leases start without pulling them."""
+"""Images that a cluster keeps on its GPU nodes."""
 
 from django.db import models
 

@@ -26,7 +26,7 @@ def batch_run(spec: ProvisionSpec, *, started: datetime) -> SimulatedRun | None:
 
 
 def batch_end(spec: ProvisionSpec, *, started: datetime) -> tuple[datetime, int] | None:
-    """Return when a batch command ends and its exit code; None if it does not end."""
+    """Return the end and exit code of a batch command, or None."""
     run = batch_run(spec, started=started)
     if run is None or run.duration_s is None or run.exit_code is None:
         return None

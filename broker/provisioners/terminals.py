@@ -24,7 +24,7 @@ class TerminalUnavailable(Exception):
 
 
 class Terminal(Protocol):
-    """A shell in a box; all calls are made by one task, except `read`, which has its own."""
+    """A shell in a lease; one task calls `read`, another everything else."""
 
     async def read(self) -> bytes:
         """Wait for output; empty once the shell has ended."""

@@ -8,7 +8,7 @@ from tenants.services.actors import Actor
 
 
 def current_grants(actor: Actor, *, tenant_id: str, now: datetime) -> RoleGrants:
-    """Return what a user or service account may do now; nothing if it has left or its token is gone.
+    """Return what a user or service account may do now.
 
     Runs in the tenant's scope.
     """

@@ -1,4 +1,4 @@
-"""API of the logs of leases: pages of lines, a download, and the address of the live stream."""
+"""API of leases' logs: pages, download, and the live stream's address."""
 
 from typing import Any
 

@@ -133,7 +133,7 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
 
     @extend_schema(request=LeaseChange)
     def partial_update(self, request_: Request, pk: str) -> Response:
-        """Change its name or tags, what happens at its end, or whether it may be moved to another GPU."""
+        """Change its name, tags, terms of its end, or whether it may be relocated."""
         lease, wanted = self.lease_to_change(), validated_body(LeaseChange, request_)
         lease = relocation_consent.set_relocatable(lease, wanted.pop("relocatable", lease.relocatable), **self.by)
         at_end = {name: wanted.pop(name) for name in END_TERMS if name in wanted}

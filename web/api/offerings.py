@@ -35,7 +35,7 @@ class AvailabilityOut(serializers.Serializer[Any]):
 
 
 class SpotConditionsOut(serializers.Serializer[Any]):
-    """What a spot lease is promised, and what happened to spot leases of its GPU model and region lately."""
+    """Terms of a spot lease, and how many were reclaimed lately."""
 
     notice_s = serializers.IntegerField(help_text="Seconds between the notice and the end of a lease.")
     min_runtime_s = serializers.IntegerField(help_text="No lease gets notice before it was active for this long.")

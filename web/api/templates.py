@@ -179,7 +179,7 @@ class TemplateViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
 
 
 def _complete_ports(ports: Any) -> Any:
-    """Return ports of a partial change with their defaults; refuse what a whole port must state."""
+    """Return changed ports with their defaults; refuse incomplete ones."""
     try:
         return TemplatePort(many=True).run_validation([dict(each) for each in ports])
     except serializers.ValidationError as error:

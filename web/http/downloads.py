@@ -39,7 +39,7 @@ def bundle_response(invoice: Invoice) -> HttpResponseBase:
 
 
 def log_response(lease: Lease) -> HttpResponse:
-    """Return a lease's log as a text download: one line each, with its time and source."""
+    """Return a lease's log as a text download."""
     rows = (
         f"{each.line.at:%Y-%m-%dT%H:%M:%S.%fZ} {each.line.source:<8} {each.line.text}\n"
         for each in log_pages.iterate_lines(lease)

@@ -1,4 +1,4 @@
-"""Durations as people write them, such as 90 min, 8 h or 1 d 12 h."""
+"""Durations as people write them, such as 90 min or 8 h."""
 
 import re
 from datetime import timedelta

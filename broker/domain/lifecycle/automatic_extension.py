@@ -1,4 +1,4 @@
-"""Automatic extension of a lease: how much is added each time, and up to which duration."""
+"""Automatic extension of a lease: its steps and its limit."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -12,12 +12,12 @@ EXIT_CODE = re.compile(r"exit code (-?\d{1,4})", re.ASCII)
 
 
 def backoff_after(failures: int) -> timedelta:
-    """Return how long to wait after so many failed runs: doubled each time, up to an hour."""
+    """Return the wait after a failed run: doubled each time, an hour at most."""
     return min(FIRST_BACKOFF * (1 << min(failures - 1, MAX_RETRIES)), MAX_BACKOFF)
 
 
 def parse_exit_code(text: str) -> int | None:
-    """Return the exit code in a sentence about an ended program; None if it tells none."""
+    """Return the exit code in a sentence about an ended program, or None."""
     if text in FINISHED:
         return 0
     found = EXIT_CODE.search(text)

@@ -58,7 +58,7 @@ def login_fault(username: str, password: str) -> str:
 
 
 def image_login_fault(image: str, server: str) -> str:
-    """Return why a login of a registry is of no use for an image; empty if it is."""
+    """Return why a registry login does not suit an image; empty if it does."""
     host = image_host(image) or DOCKER_HUB
     return "" if host == server else f"The image is pulled from {host}, but the login is for {server}."
 

@@ -59,7 +59,7 @@ def _program_faults(contents: TemplateContents) -> Iterator[WorkloadFault]:
 
 
 def _env_faults(contents: TemplateContents) -> Iterator[WorkloadFault]:
-    """Find faults of command and variables by the rules of a lease, and credentials in clear."""
+    """Find faults of command and variables, and credentials in clear text."""
     name = BATCH.name if contents.shape is WorkloadShape.BATCH else OWN_IMAGE.name
     as_launched = Workload(name, image="image", command=contents.command, env=contents.env)
     yield from find_workload_faults(as_launched)

@@ -105,7 +105,7 @@ def _variable_faults(name: str, value: str) -> Iterator[WorkloadFault]:
 
 
 def variable_name_fault(field: str, name: str) -> WorkloadFault | None:
-    """Return why a name is no variable that a tenant may set; None if it is."""
+    """Return why a tenant may not set a variable; None if it may."""
     if not VARIABLE.fullmatch(name) or len(name) > LONGEST_NAME:
         text = f"{name[:60]!r} is not a valid variable name."
         return WorkloadFault(

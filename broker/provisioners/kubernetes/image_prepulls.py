@@ -46,7 +46,7 @@ def keep_image(api: KubernetesApi, kept: KeptImage, *, installation: str) -> Ima
 
 
 def drop_image(api: KubernetesApi, kept: KeptImage) -> bool:
-    """Give up an image; return whether that is confirmed. Nodes may delete it from then on."""
+    """Give up an image, which nodes may then delete; return whether confirmed."""
     body = api.get(_reference(kept.image))
     if body is None:
         return True

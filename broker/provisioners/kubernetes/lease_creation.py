@@ -55,7 +55,7 @@ def apply_project(
 
 
 def allow_pod_access(api: KubernetesApi, project: ProjectSpec) -> bool:
-    """Give the broker's account access to the pods of a project; False if the cluster does not.
+    """Give the broker's account access to a project's pods; return whether it worked.
 
     A cluster that was set up by an earlier version lacks the rights until it is set up again: its leases
     run, and only their output cannot be read.

@@ -36,7 +36,7 @@ async def open_pod_terminal(
 
 
 def _find_pod(spec: ProvisionSpec, connection: ClusterConnection | None) -> tuple[ApiConnection, str, str]:
-    """Return the connection to the lease's cluster, and namespace and name of its first running pod."""
+    """Return a lease's cluster connection, and namespace and name of its first pod."""
     try:
         used = connection or connect_to_cluster(spec.cluster)
         wanted = lease_spec(spec, used.installation)

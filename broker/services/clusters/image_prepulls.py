@@ -24,7 +24,7 @@ class TooManyImages(ProblemError):
 
 @transaction.atomic
 def add_image(cluster: Cluster, image: str, *, actor: Actor, now: datetime) -> ImagePrepull:
-    """Have a cluster keep an image on its GPU nodes; one that it keeps already stays as it is."""
+    """Have a cluster keep an image on its GPU nodes; may be repeated."""
     image = image.strip()
     if not image or (fault := image_reference_fault(image)):
         raise InvalidValue("image", fault if image else "The image is empty.", fix="Enter it as for docker pull.")
@@ -54,7 +54,7 @@ def remove_image(kept: ImagePrepull, *, actor: Actor, now: datetime) -> ImagePre
 
 
 def check_image_prepull(prepull_id: str, *, now: datetime) -> None:
-    """Ask a cluster for an image, or give it up; store how many nodes have it.
+    """Request an image of a cluster or give it up; store its progress.
 
     No transaction is open while the cluster is asked. Idempotent.
     """

@@ -31,7 +31,7 @@ TemplateT = TypeVar("TemplateT", bound=SavedTemplate)
 
 @transaction.atomic
 def create_template(*, project: Project, values: Mapping[str, Any], actor: Actor, now: datetime) -> LaunchTemplate:
-    """Save a template of a project; `values` are its columns, and a secret's id as `pull_secret`."""
+    """Save a template of a project; `values` are its columns."""
     if LaunchTemplate.objects.filter(project=project).count() >= MAX_TEMPLATES:
         raise TooManyTemplates(
             f"A project can have at most {MAX_TEMPLATES} templates.", fix="Delete unused ones first."

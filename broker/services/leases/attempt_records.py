@@ -40,7 +40,7 @@ def attempts_of(lease: Lease) -> QuerySet[LeaseAttempt]:
 
 
 def find_pending_retry(lease: Lease) -> LeaseAttempt | None:
-    """Return the ended run of a lease's present generation that is to be followed by another."""
+    """Return the ended run that another run is to follow, or None."""
     return LeaseAttempt.objects.filter(lease=lease, generation=lease.generation, retry_at__isnull=False).first()
 
 

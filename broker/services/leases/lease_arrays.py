@@ -25,7 +25,7 @@ ENDED_STATES = (LeaseState.RELEASING.value, LeaseState.RELEASED.value, LeaseStat
 
 @transaction.atomic
 def request_array(wanted: LeaseRequest, *, size: int, project: Project, actor: Actor, now: datetime) -> LeaseArray:
-    """Queue so many equal leases if every gate lets all of them pass; else write nothing."""
+    """Queue equal leases if every gate lets all pass; else write nothing."""
     _check_array(wanted, size)
     array = LeaseArray.objects.create(
         tenant_id=project.tenant_id,

@@ -16,7 +16,7 @@ SSH_USER = "gpubroker"
 
 @dataclass(frozen=True)
 class LeaseConnection:
-    """One way to connect: a command line, lines of a file, or a URL with its access token."""
+    """One way to connect: a command, lines of a file, or a URL."""
 
     label: str
     line: str
@@ -101,7 +101,7 @@ def _tcp_connections(lease: Lease, template: WorkloadTemplate, cluster: Cluster)
 
 
 def _ssh_connections(lease: Lease, cluster: Cluster) -> list[LeaseConnection]:
-    """Return an SSH command, and what VS Code needs: an entry of ~/.ssh/config and a link.
+    """Return an SSH command, an entry of ~/.ssh/config and a VS Code link.
 
     They jump over the bastion to the pod's internal name: only the bastion may reach the pod.
     """

@@ -30,7 +30,7 @@ class TerminalTarget:
 
 
 def find_terminal_target(visitor: Visitor, lease_id: str, *, generation: int | None = None) -> TerminalTarget:
-    """Return the lease if the visitor may open a terminal in it now; raise ProblemError otherwise.
+    """Return the lease if the visitor may open a terminal; else raise ProblemError.
 
     With `generation` also unless the lease has been started again since.
     """
@@ -50,7 +50,7 @@ def find_terminal_target(visitor: Visitor, lease_id: str, *, generation: int | N
 
 
 def load_terminal_spec(target: TerminalTarget) -> ProvisionSpec:
-    """Return the provision spec of the lease; of a simulated box with the values of its secrets."""
+    """Return the provision spec; for a simulated cluster with secret values."""
     return load_provision_spec(target.lease, generation=target.generation, with_secrets=target.is_simulated)
 
 

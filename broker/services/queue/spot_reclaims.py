@@ -219,7 +219,7 @@ def _lock_for(lease: Lease, plan: _ReclaimPlan) -> None:
 
 
 def _is_taken(plan: _ReclaimPlan, model: str) -> bool:
-    """Return whether a slot of the plan is held by a lease that does not leave it."""
+    """Return whether a lease that stays holds a slot of the plan."""
     freed = plan.slices.on_gpus(plan.leases)
     for gpu, profile, isolation, start, _ in query_rows(
         "broker/placement/occupied_slices", {"gpus": list(plan.found.gpus)}

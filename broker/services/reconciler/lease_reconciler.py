@@ -269,7 +269,7 @@ def _lease_message(lease_id: str, tenant_id: str) -> outbox.TaskMessage:
 
 
 def _queue_messages(now: datetime | None) -> list[outbox.TaskMessage]:
-    """Return a message for every pool with a queue; with `now` of leases to be placed."""
+    """Return a message for every pool with a queue."""
     queued = Lease.objects.filter(state=S.QUEUED)
     if now is not None:
         queued = queued.filter(Q(requeued_at=None) | Q(requeued_at__lte=now))

@@ -50,7 +50,7 @@ def apply_observation(lease: Lease, observation: Observation, now: datetime) -> 
 
 
 def _end_overlong_run(lease: Lease, observation: Observation, now: datetime) -> bool:
-    """End a run of a batch command that reached its time limit; return whether it did."""
+    """End a batch run that reached its time limit; return whether it did."""
     limit = lease.run_ends_at
     runs = observation.seen is ObservedState.READY or observation.running
     if limit is None or not runs or now < limit or termination.is_over(lease, now):

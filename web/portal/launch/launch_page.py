@@ -363,7 +363,7 @@ def launch_array(
     form: launch_form.LaunchForm,
     keyed_request: idempotency.KeyedRequest,
 ) -> HttpResponse | None:
-    """Launch an array of leases at the current price, and show it; None when it is refused."""
+    """Launch an array of leases and show it; None when refused."""
     try:
         array = lease_arrays.request_array(
             replace(wanted, quote=""),
@@ -390,7 +390,7 @@ def save_schedule(
     form: launch_form.LaunchForm,
     keyed_request: idempotency.KeyedRequest,
 ) -> HttpResponse | None:
-    """Save the request as a schedule in the tenant's time zone; None when it is refused."""
+    """Save the request as a schedule; None when refused."""
     if form.array_size > 1 or wanted.starts_at or wanted.end_date:
         form.errors["cron"] = _("A repeated request has no start, end date or array. Leave them empty.")
         return None

@@ -78,7 +78,7 @@ class LaunchTerms:
 
 
 def parse_local_time(text: str, field: str, zone: ZoneInfo, errors: dict[str, str]) -> datetime | None:
-    """Return the time of a date field in UTC; records an error for an unreadable one."""
+    """Return the time of a date field in UTC, or record an error."""
     if not text:
         return None
     with suppress(ValueError):

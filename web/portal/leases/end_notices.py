@@ -49,7 +49,7 @@ def end_notices_of(leases: LeaseQuerySet, *, now: datetime) -> list[EndNotice]:
 
 
 def find_end_notices(lease: Lease, *, now: datetime) -> list[EndNotice]:
-    """Return the notice of one lease; none while its end is far or it will be extended."""
+    """Return the notice of a lease that ends soon, or None."""
     if lease.ends_at is None or lease.ends_at - now > notice_records.longest_lead():
         return []
     return end_notices_of(Lease.objects.filter(pk=lease.pk), now=now)

@@ -116,7 +116,7 @@ class LeasePage:
 
     @property
     def program_label(self) -> str:
-        """Return the name of the program that its template serves on a web page; empty without one."""
+        """Return the name of its template's web program; empty without one."""
         template = self.lease.workload_template
         return template.label if template and any(port.is_http for port in template.ports) else ""
 

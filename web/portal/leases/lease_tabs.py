@@ -11,7 +11,7 @@ TABS = {"lease": gettext_noop("Overview"), "lease-log": gettext_noop("Logs")}  #
 
 
 def lease_tabs(lease: Lease, current: str) -> list[LinkOption]:
-    """Return the tabs of a lease's pages; `current` is the name of the present one's URL."""
+    """Return the tabs of a lease's pages; `current` is a URL name."""
     return [
         {"url": reverse(name, args=[lease.pk]), "label": _(label), "current": name == current}
         for name, label in TABS.items()

@@ -145,7 +145,7 @@ def shown_lines(lines: Sequence[NumberedLine], search: str) -> list[ShownLine]:
 
 
 def split_by_match(text: str, search: str) -> list[tuple[str, bool]]:
-    """Split a text into parts that match a search, in any case, and parts between them."""
+    """Split a text into parts that match a search and parts that do not."""
     folded, wanted = text.casefold(), search.casefold()
     if not wanted or len(folded) != len(text):  # some letters fold into two: then nothing is marked
         return [(text, False)]

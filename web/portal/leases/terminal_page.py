@@ -1,4 +1,4 @@
-"""Web terminal of a lease, and the page that stands in for a simulated lease's program."""
+"""Pages of a lease's web terminal and of a simulated lease's program."""
 
 from dataclasses import dataclass
 

@@ -102,7 +102,7 @@ def read_pods_log(
 
 
 def _events_are_due(pods: Sequence[ObservedPod], read_at: int, now: datetime) -> bool:
-    """Return whether a lease may have new events: while it starts or is not ready, and now and then."""
+    """Return whether to read the events of a lease's pods again."""
     if now.timestamp() - read_at >= EVENTS_INTERVAL_S:
         return True
     return any(_is_unsettled(pod, now) for pod in pods)

@@ -34,7 +34,7 @@ def admission_policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
 
 
 def _rules_everywhere() -> dict[str, tuple[str, str, list[str], dict[str, str]]]:
-    """Return the rules for all namespaces: nobody gets access to pods that are not of leases.
+    """Return rules for all namespaces that protect pods of others.
 
     Without them, stolen credentials of the broker could bind its access to pods in any namespace, or call
     that namespace one of its projects first.

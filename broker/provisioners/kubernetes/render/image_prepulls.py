@@ -1,4 +1,4 @@
-"""Objects that keep images on GPU nodes: a DaemonSet for each, in a namespace of their own.
+"""Objects that keep images on GPU nodes: a namespace and a DaemonSet each.
 
 Its pods request nothing and run as nobody. The container of the image sleeps with a program of ours, since not
 every image has a shell, so the image is in use and the node does not delete it.

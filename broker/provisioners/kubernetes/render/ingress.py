@@ -80,7 +80,7 @@ def _routes(lease: LeaseSpec, route: RouteSpec, ports: Sequence[ContainerPort]) 
 def _http_route(
     lease: LeaseSpec, route: RouteSpec, host: str, port: ContainerPort, ports: Sequence[ContainerPort]
 ) -> Manifest:
-    """Return one port's HTTPRoute; its hosts share all its rules, so each host has its own."""
+    """Return the HTTPRoute of one port."""
     anchor = names.anchor_name(lease.lease_id, lease.generation)
     own_name = anchor if port == _first_http(ports) else names.shorten_name(f"{anchor}-{port.name}", names.MAX_NAME)
     return {

@@ -46,7 +46,7 @@ def check_lease_ends(*, now: datetime) -> None:
 
 @contextmanager
 def _one_at_a_time(lease: Lease) -> Iterator[None]:
-    """Log an unexpected fault of one lease, which must not stop the others; it is tried again."""
+    """Log an unexpected fault of one lease, so that others are not stopped."""
     try:
         yield
     except ROW_ERRORS as error:
@@ -73,7 +73,7 @@ def _extend_due(now: datetime) -> None:
 
 
 def _extend_or_explain(lease: Lease, ends_at: datetime, now: datetime) -> None:
-    """Extend a lease through every gate; a refusal becomes a notice that says why it ends."""
+    """Extend a lease through every gate; record a refusal as a notice."""
     step_s = lease.automatic_extension.next_step_s(lease.max_duration_s)
     try:
         _refuse_suspended(lease)

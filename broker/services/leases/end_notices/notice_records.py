@@ -51,7 +51,7 @@ def longest_lead() -> timedelta:
 
 
 def leases_ending_soon(leases: QuerySet[Lease], *, now: datetime) -> QuerySet[Lease]:
-    """Return the active leases for which a notice before the end is due, by their end."""
+    """Return the active leases that are due a notice, by their end."""
     due = Q(pk=None)
     for lead in (timedelta(seconds=lead_s) for lead_s in settings.LEASE_END_NOTICES_S):
         due |= Q(ends_at__lte=now + lead, active_at__lte=F("ends_at") - Value(lead))

@@ -1,4 +1,4 @@
-"""Retries of batch commands: a failed run gives its GPU back, waits, and is queued again.
+"""Retries of batch commands: release the GPU, wait, and queue again.
 
 Waiting is free, because nothing is held. A run that the provider lost starts again at once and is not
 counted. The lease keeps its quota and its holds, as they were taken for its whole duration.
@@ -43,7 +43,7 @@ def end_run(lease: Lease, *, text: str, ended_at: datetime, now: datetime, exit_
 def restart_lost_run(
     lease: Lease, *, text: str, ended_at: datetime, now: datetime, reason: EndReason = EndReason.NONE
 ) -> bool:
-    """Queue a batch lease again whose run was lost or preempted; return False if it ends.
+    """Queue a batch lease again after a lost run; return whether it was.
 
     Only where retries were asked for: a command that must not run twice has none.
     """
@@ -94,7 +94,7 @@ def _give_back(
     now: datetime,
     reason: EndReason = EndReason.NONE,
 ) -> None:
-    """Have the run removed from its GPU; a run that was never active is queued at once."""
+    """Remove a run from its GPU, or queue one that was never active."""
     if lease.state == S.ACTIVE:
         stop_and_start.pause_lease(lease, reason=reason, cause=cause, actor=SYSTEM, now=now, at=ended_at)
         return
@@ -106,7 +106,7 @@ def _give_back(
 
 
 def _next_run(lease: Lease, run: LeaseAttempt, now: datetime) -> dict[str, Any]:
-    """Return the columns of a lease that is queued for the run after an ended one."""
+    """Return the columns of a lease that is queued for its next run."""
     attempt = lease.attempt + 1 if run.counted else lease.attempt
     starts = max(run.retry_at or now, now)
     text = f"Run {attempt} of {lease.retries + 1} starts at {starts:%H:%M:%S} UTC."

@@ -64,7 +64,7 @@ def _run_schedule(schedule_id: str, tenant_id: str, now: datetime) -> bool:
 
 
 def _record_run(schedule: LeaseSchedule, due_at: datetime, now: datetime) -> Lease | None:
-    """Request the lease of a due time and record what became of it; return the lease."""
+    """Request the lease of a due time and record the outcome."""
     outcome = _request_lease(schedule, due_at, now)
     ScheduledRun.objects.create(
         tenant_id=schedule.tenant_id,

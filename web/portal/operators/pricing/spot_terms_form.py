@@ -24,7 +24,7 @@ class SpotTermsForm:
 
     @classmethod
     def of(cls, offering: Offering, typed: Mapping[str, str]) -> "SpotTermsForm | None":
-        """Return the form with what was typed, else with the current terms; None if not spot."""
+        """Return the form of an offering's spot terms; None if not spot."""
         if offering.price_class != PriceClass.SPOT:
             return None
         current = (offering.spot_notice_s, offering.spot_min_runtime_s)
