@@ -36,13 +36,11 @@ def end_run(lease: Lease, *, text: str, ended_at: datetime, now: datetime, exit_
     if retry_at is None:
         return False
     cause = f"run {lease.attempt} of {lease.retries + 1}: {text}; run again at {retry_at:%H:%M:%S} UTC"
-    _give_back(lease, cause=cause, ended_at=ended_at, retry_at=retry_at, now=now)
+    _release_gpu(lease, cause=cause, ended_at=ended_at, now=now)
     return True
 
 
-def restart_lost_run(
-    lease: Lease, *, text: str, ended_at: datetime, now: datetime, reason: EndReason = EndReason.NONE
-) -> bool:
+def restart_lost_run(lease: Lease, *, text: str, ended_at: datetime, now: datetime) -> bool:
     """Queue a batch lease again after a lost run; return whether it was.
 
     Only where retries were asked for: a command that must not run twice has none.
@@ -53,7 +51,7 @@ def restart_lost_run(
         return False
     attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=text, counted=False, retry_at=now)
     cause = f"run {lease.attempt} was interrupted: {text}; it is run again"
-    _give_back(lease, cause=cause, ended_at=ended_at, retry_at=now, now=now, reason=reason)
+    _release_gpu(lease, cause=cause, ended_at=ended_at, now=now)
     return True
 
 
@@ -85,18 +83,10 @@ def queue_again(lease: Lease, *, now: datetime, proven_gone: bool = True) -> boo
     return True
 
 
-def _give_back(
-    lease: Lease,
-    *,
-    cause: str,
-    ended_at: datetime,
-    retry_at: datetime,
-    now: datetime,
-    reason: EndReason = EndReason.NONE,
-) -> None:
+def _release_gpu(lease: Lease, *, cause: str, ended_at: datetime, now: datetime) -> None:
     """Remove a run from its GPU, or queue one that was never active."""
     if lease.state == S.ACTIVE:
-        stop_and_start.pause_lease(lease, reason=reason, cause=cause, actor=SYSTEM, now=now, at=ended_at)
+        stop_and_start.pause_lease(lease, reason=EndReason.NONE, cause=cause, actor=SYSTEM, now=now, at=ended_at)
         return
     run = attempt_records.find_pending_retry(lease)
     assert run is not None  # recorded by the caller
