@@ -32,6 +32,7 @@ class GpuModelSpec:
     verified: bool  # the placements were read from a real GPU
     label: str = ""  # full name as people write it: H100 PCIe 80GB
     compute_capability: str = ""  # 9.0; empty: unknown
+    has_gpu: bool = True  # not so: a block of CPUs, which is only sold in its profiles
 
     @property
     def has_mig_placements(self) -> bool:
@@ -47,10 +48,12 @@ class GpuModelSpec:
 
     def profiles_with(self, isolation: Isolation) -> tuple[Profile, ...]:
         """Return every profile of this model that has the isolation."""
-        if isolation is Isolation.DEVICE:
-            return (self.whole,)
         if isolation is Isolation.HARDWARE:
             return tuple(profile for profile in self.profiles if profile.placements)
+        if not self.has_gpu:
+            return ()
+        if isolation is Isolation.DEVICE:
+            return (self.whole,)
         return share_profiles(grid=self.grid, isolation=isolation)
 
     def mig_profile(self, name: str) -> Profile | None:

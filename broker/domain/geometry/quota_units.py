@@ -10,7 +10,12 @@ MILLI = 1000
 
 
 def quota_milli_units(profile: Profile, model: GpuModelSpec) -> int:
-    """Return the quota weight in thousandths of a compute slice; shares count pro rata."""
+    """Return the quota weight in thousandths of a compute slice; shares count pro rata.
+
+    CPUs without a GPU take no GPU quota.
+    """
+    if not model.has_gpu:
+        return 0
     if profile.kind is not ProfileKind.SHARE:
         return profile.compute * MILLI
     weight, rest = divmod(model.compute * MILLI * profile.memory, model.grid)

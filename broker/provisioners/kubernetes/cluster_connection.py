@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Max
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.geometry.gpu_models import load_models
 from broker.models import Cluster, ClusterCredential, ClusterWatch, GpuModel, get_installation_id
 from broker.provisioners.base import ClusterUnreachable
@@ -38,7 +39,8 @@ def connect_to_cluster(cluster_id: str, kubeconfig: Callable[[], Mapping[str, An
     """
     cluster = Cluster.objects.get(pk=cluster_id)
     transport = Transport(kubeconfig or (lambda: read_kubeconfig(cluster_id)))
-    known = json.dumps({"models": list(GpuModel.objects.order_by("name").values_list("spec", flat=True))})
+    gpu_models = GpuModel.objects.exclude(pk=CPU_MODEL_NAME).order_by("name")
+    known = json.dumps({"models": list(gpu_models.values_list("spec", flat=True))})
     driver = create_driver(cluster.driver, cluster.driver_options, load_models(known))
     mark = get_installation_id()
     return ClusterConnection(

@@ -10,6 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL, VCPUS_PER_UNIT
 from broker.domain.geometry.gpu_models import GpuModelSpec, load_models, model_entry
 from broker.domain.geometry.profiles import Profile
 from broker.domain.geometry.quota_units import quota_milli_units
@@ -24,12 +25,13 @@ GEOMETRY_FILE = Path(__file__).resolve().parents[2] / "mig_geometry.json"
 
 @cache
 def gpu_model_specs() -> dict[str, GpuModelSpec]:
-    """Return every listed GPU model by name, from the geometry file and the setting.
+    """Return every listed model by name, from the geometry file and the setting, and CPU.
 
     Raises ImproperlyConfigured when the setting is invalid.
     """
     try:
-        return {spec.name: spec for spec in load_models(GEOMETRY_FILE.read_text(), settings.EXTRA_GPU_MODELS)}
+        listed = load_models(GEOMETRY_FILE.read_text(), settings.EXTRA_GPU_MODELS)
+        return {spec.name: spec for spec in (*listed, CPU_MODEL)}
     except ValueError as error:
         raise ImproperlyConfigured(f"GPUBROKER_EXTRA_GPU_MODELS: {error}") from error
 
@@ -194,12 +196,12 @@ def plain_profiles(spec: GpuModelSpec) -> list[Profile]:
     """
     slices = [p for p in spec.profiles_with(Isolation.HARDWARE) if "+" not in p.name and "-" not in p.name]
     slices.sort(key=lambda p: (-p.memory, -p.compute))
-    return [spec.whole, *slices]
+    return [*spec.profiles_with(Isolation.DEVICE), *slices]
 
 
 def memory_of(spec: GpuModelSpec, profile: Profile) -> int:
-    """Return a profile's memory in GB: from its name, else its fraction of the GPU."""
-    if profile.isolation is Isolation.HARDWARE:
+    """Return a profile's GPU memory in GB: from its name, else its fraction of the GPU."""
+    if spec.has_gpu and profile.isolation is Isolation.HARDWARE:
         return int(profile.name.partition("g.")[2].partition("gb")[0])
     return spec.memory_gb * profile.memory // spec.grid
 
@@ -212,8 +214,10 @@ def model_label(model: str) -> str:
 def label_of(spec: GpuModelSpec, profile: Profile) -> str:
     """Return the catalogue label of a profile.
 
-    Examples: `H200 SXM 141GB whole GPU`, `H200 SXM 141GB 3g.71gb`, `T4 16GB half, time-sliced`.
+    Examples: `H200 SXM 141GB whole GPU`, `H200 SXM 141GB 3g.71gb`, `T4 16GB half, time-sliced`, `CPU 4 vCPU`.
     """
+    if not spec.has_gpu:
+        return f"{spec.label} {profile.compute * VCPUS_PER_UNIT} vCPU"
     suffix = {Isolation.SOFT: ", memory capped", Isolation.NONE: ", time-sliced"}.get(profile.isolation, "")
     shape = "whole GPU" if profile.isolation is Isolation.DEVICE else profile.name
     return f"{spec.label} {shape}{suffix}"

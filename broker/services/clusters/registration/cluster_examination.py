@@ -32,7 +32,7 @@ class SimulatedClusterRefused(ProblemError):
 
 def known_gpu_models() -> tuple[GpuModelSpec, ...]:
     """Return every known GPU model."""
-    return tuple(gpu_model_specs().values())
+    return tuple(spec for spec in gpu_model_specs().values() if spec.has_gpu)
 
 
 def examine_kubeconfig(

@@ -67,9 +67,9 @@ def test_gpu_health_changes_are_stored_and_audited(sim: Simulation) -> None:
         assert AuditEvent.objects.get(action="gpu.unhealthy").subject_label == "n01 GPU 0"
 
 
-def test_gpu_models_are_loaded_from_the_geometry_file_once(sim: Simulation) -> None:
-    assert gpu_catalogue.load_gpu_models() == len(MODELS)
-    assert gpu_catalogue.load_gpu_models() == len(MODELS)
+def test_gpu_models_of_the_geometry_file_and_cpus_are_loaded_once(sim: Simulation) -> None:
+    assert gpu_catalogue.load_gpu_models() == len(MODELS) + 1
+    assert gpu_catalogue.load_gpu_models() == len(MODELS) + 1
     assert GpuModel.objects.get(pk=MODEL).memory_grid == 8
 
 
