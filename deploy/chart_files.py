@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from broker.domain.geometry.gpu_models import load_models
-from broker.provisioners.kubernetes.drivers.driver_registry import DRIVERS, create_driver
+from broker.provisioners.kubernetes.drivers.driver_registry import CLUSTER_DRIVERS, create_driver
 from broker.provisioners.kubernetes.render.cluster import NAME, cluster_objects
 
 CHART = Path(__file__).resolve().parent / "chart"
@@ -63,7 +63,7 @@ def files() -> dict[str, str]:
     models = load_models(GEOMETRY.read_text())  # with ResourceClaims each of their slices has a device class
     given = {
         driver: cluster_objects(create_driver(driver, {}, models), image=IMAGE, namespace=NAMESPACE)
-        for driver in sorted(DRIVERS)
+        for driver in sorted(CLUSTER_DRIVERS)
     }
     first, *others = given.values()
     [role] = [item for item in first if is_own(item) and item["kind"] == "ClusterRole"]

@@ -144,6 +144,8 @@ class Gpu(models.Model):
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
     # Profiles it reports, `{profile: [first units]}`; null: not reported, or all that its model supports.
     published = models.JSONField(null=True)
+    # How pods request its slices; empty: as in all of its cluster.
+    driver = models.CharField(max_length=20, blank=True, default="", db_default="")
     # Pod or claim outside the broker that holds it or a slice of it, as namespace/name.
     foreign_holder = models.CharField(max_length=200, blank=True, default="", db_default="")
     # Links to other GPUs of its node: NVLink within one fabric, one CPU socket within one numa.

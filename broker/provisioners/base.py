@@ -33,6 +33,7 @@ class ProvisionSlice:
     grid: int = 0  # memory slices of the whole GPU
     memory_gb: int = 0  # of the whole GPU
     resource_name: str = ""  # resource name in its cluster, where not the usual one
+    driver: str = ""  # how its cluster's pods request it
     cutting: PartitioningEffort | None = None  # what partitioning it needs, where we know: in a simulated cluster
 
 

@@ -12,10 +12,10 @@ from broker.management.cluster_lookup import find_cluster
 from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_kubeconfig
 from broker.provisioners.kubernetes.doctor.examination import has_no_bad_finding
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome, ClusterFinding
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
 from broker.provisioners.kubernetes.drivers.driver_registry import (
+    CLUSTER_DRIVERS,
     DRIVER_OPTIONS,
-    DRIVERS,
     UnknownOption,
     create_driver,
     parse_driver_options,
@@ -91,7 +91,10 @@ def add_kubeconfig_arguments(parser: CommandParser) -> None:
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="kubeconfig of the cluster")
     parser.add_argument("--context", default="", help="context to use instead of the current one")
     parser.add_argument(
-        "--driver", choices=sorted(DRIVERS), default="device_plugin", help="how pods request slices in the cluster"
+        "--driver",
+        choices=sorted(CLUSTER_DRIVERS),
+        default="device_plugin",
+        help="how pods request slices in the cluster",
     )
     parser.add_argument(
         "--option",
@@ -104,7 +107,7 @@ def add_kubeconfig_arguments(parser: CommandParser) -> None:
     )
 
 
-def read_driver(options: dict[str, Any]) -> tuple[dict[str, bool], SliceDriver]:
+def read_driver(options: dict[str, Any]) -> tuple[dict[str, bool], ClusterDriver]:
     """Return the driver options and the driver; CommandError for invalid ones."""
     try:
         chosen = parse_driver_options(options["driver"], options["option"] or ())

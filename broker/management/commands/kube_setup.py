@@ -24,7 +24,7 @@ from broker.provisioners.kubernetes.client.api_errors import ApiRefusal
 from broker.provisioners.kubernetes.client.cluster_identity import read_cluster_uid
 from broker.provisioners.kubernetes.client.transport import KubernetesApi, Transport
 from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig, install_cluster
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
 from broker.services.clusters.registration import cluster_registration, cluster_removal
 from ports import clock, crypto
 from tenants.services.actors import Actor
@@ -106,7 +106,7 @@ class Command(BaseCommand):
         if options["register"] and narrow:
             self._register(narrow, {**options, "driver_options": chosen}, ingress)
 
-    def _remove(self, api: KubernetesApi, driver: SliceDriver, *, with_volumes: bool) -> None:
+    def _remove(self, api: KubernetesApi, driver: ClusterDriver, *, with_volumes: bool) -> None:
         mark = get_installation_id()
         try:
             if leases := cluster_removal.leases_needing_cluster(cluster_uninstall.leases_in_cluster(api, mark)):

@@ -12,7 +12,7 @@ from broker.domain.geometry.gpu_models import load_models
 from broker.models import Cluster, ClusterCredential, ClusterWatch, GpuModel, get_installation_id
 from broker.provisioners.base import ClusterUnreachable
 from broker.provisioners.kubernetes.client.transport import Transport
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
 from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
 from broker.provisioners.kubernetes.observe.observation_cache import ObservationCache
 from broker.provisioners.kubernetes.render.allowed_namespaces import resolve_allowed_namespaces
@@ -24,7 +24,7 @@ class ClusterConnection:
     """How to reach a cluster and request slices from it."""
 
     transport: Transport
-    driver: SliceDriver
+    driver: ClusterDriver
     installation: str = ""  # ours; objects of another installation are left alone
     uid: Callable[[], str] = str  # of the registered cluster; empty until it was first read
     reached: Callable[[], int] = int  # the latest resource version that we have seen

@@ -12,6 +12,7 @@ LEASE, GENERATION, RANK = f"{DOMAIN}/lease", f"{DOMAIN}/generation", f"{DOMAIN}/
 VOLUME = f"{DOMAIN}/volume"
 ROLE, ANCHOR_ROLE, PULSE_ROLE = f"{DOMAIN}/role", "anchor", "pulse"
 PAID_UNTIL, SPEC_HASH = f"{DOMAIN}/paid-until", f"{DOMAIN}/spec-hash"  # annotations
+SELL_CPU = f"{DOMAIN}/sell-cpu"  # set to true by operators on nodes without GPUs
 METERING_FINALIZER = f"{DOMAIN}/metering"  # finalizer of pods: an ended pod stays until we recorded its end
 REPARTITION_TAINT = f"{DOMAIN}/repartition"  # taint of a node that is being repartitioned
 OURS_SELECTOR = f"{MANAGED_BY}={MANAGER_NAME}"  # as a selector

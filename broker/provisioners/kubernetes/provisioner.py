@@ -35,7 +35,7 @@ from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, O
 from broker.provisioners.kubernetes.client.pod_exec import in_background, run_in_pod
 from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
-from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec
+from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec, claimed_ranks
 from broker.provisioners.kubernetes.lease_creation import (
     ForeignObjectError,
     allow_pod_access,
@@ -352,7 +352,8 @@ class KubernetesProvisioner:
         if any(claim.strange for claim in known.claims):
             return False
         allocated = sum(bool(claim.devices) for claim in known.claims)
-        return not _is_running(observation) or allocated >= len(lease_spec.nodes)
+        claimed = claimed_ranks(self._cluster_connection.driver, lease_spec)
+        return not _is_running(observation) or allocated >= len(claimed)
 
     def _is_unpaid(self, lease_spec: LeaseSpec, found: LeaseObjects) -> bool:
         """Tell whether the recorded paid-until time is too early or far too late.
@@ -372,8 +373,8 @@ class KubernetesProvisioner:
         observation = observe_pods(found.pods, ranks=len(lease_spec.nodes), now=now)
         made = found.anchor.metadata.creation_timestamp if found.anchor else None
         lacks_pod, lacks_claim = len(found.pods) < len(lease_spec.nodes), False
-        if self._cluster_connection.driver.uses_resource_claims:
-            claims = read_claims(api, lease_spec)
+        if ranks := claimed_ranks(self._cluster_connection.driver, lease_spec):
+            claims = read_claims(api, lease_spec, ranks)
             if why := claims_fault(api, lease_spec, claims, runs=_is_running(observation)):
                 # A pod that ended since then returned its devices: nothing is lost.
                 again = observe_pods(find_lease_objects(api, lease_spec).pods, ranks=len(lease_spec.nodes), now=now)
@@ -382,7 +383,7 @@ class KubernetesProvisioner:
                     if _is_running(observation) and not _is_running(again)
                     else Observation(ObservedState.LOST, why)
                 )
-            lacks_claim = None in claims
+            lacks_claim = None in claims.values()
         if (lacks_pod or lacks_claim) and made and now - made > CONTROLLER_GRACE:
             repair_children(api, self._cluster_connection.driver, lease_spec, found)
             if lacks_pod and (why := pod_creation_error(api, lease_spec)):

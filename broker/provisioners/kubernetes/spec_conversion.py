@@ -44,6 +44,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
                 grid=each.grid,
                 gpu_memory_gb=each.memory_gb,
                 resource_name=each.resource_name,
+                driver=each.driver,
             )
             for each in spec.slices
         ),

@@ -177,9 +177,10 @@ def _configured_shares() -> list[tuple[str, str, Profile]]:
 def _on_demand_shares(any_share: bool) -> Iterator[tuple[str, str, Profile]]:
     """Yield (model, region, profile) of shares created on demand from whole GPUs."""
     whole = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC)
-    columns = "gpu_model", "node__cluster__region", "node__cluster__driver"
+    columns = "gpu_model", "node__cluster__region", "driver", "node__cluster__driver"
     able = set[tuple[str, str, Isolation]]()
-    for model, region, driver in set(whole.values_list(*columns)):
+    for model, region, own_driver, cluster_driver in set(whole.values_list(*columns)):
+        driver = own_driver or cluster_driver
         if driver or any_share:
             able |= {
                 (model, region, how) for how in (Isolation.SOFT, Isolation.NONE) if how in dynamic_isolations(driver)

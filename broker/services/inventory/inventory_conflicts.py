@@ -8,10 +8,14 @@ leases end, the rows of its GPUs stay as they are and nothing new is placed on t
 from collections.abc import Iterable, Sequence
 
 from broker.models import Allocation, Gpu
-from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
 from broker.services.inventory import gpu_catalogue
 from tenants.services.rls import system_scope
 
+DRIVER_CHANGED = (
+    "its GPUs are now requested by {new} and its leases hold them by {old}; end or move these leases, nothing new is"
+    " placed on it until then"
+)
 QUARANTINED = "its leases use slices that its node does not report"
 ReportedSlot = tuple[str, str, int]  # profile, isolation, first unit
 
@@ -35,6 +39,17 @@ def find_conflict(gpus: Iterable[Gpu], reported: Iterable[DiscoveredGpu]) -> str
         if (profile, isolation, placement.lower) not in there[gpu_id]
     ]
     return f"{QUARANTINED}: {lost[0]} for one of {len(lost)}; nothing new is placed on it" if lost else ""
+
+
+def find_driver_change(gpus: Iterable[Gpu], report: DiscoveredNode) -> str:
+    """Return that a node's leases hold GPUs by another driver than it has now; else empty."""
+    changed = {gpu.pk: gpu.driver for gpu in gpus if report.driver and gpu.driver not in ("", report.driver)}
+    if not changed:
+        return ""
+    with system_scope():
+        held = Allocation.objects.filter(gpu__in=changed, released_at=None).values_list("gpu", flat=True)[:1]
+        drivers = [changed[gpu] for gpu in held]
+    return DRIVER_CHANGED.format(new=report.driver, old=drivers[0]) if drivers else ""
 
 
 def _changed_slots(gpu: Gpu, found: DiscoveredGpu) -> Sequence[ReportedSlot] | None:

@@ -69,6 +69,7 @@ class _NodeGpu(NamedTuple):
     fixed_layout: list[dict[str, Any]]
     published: dict[str, list[int]] | None
     health_reason: str
+    driver: str
 
     def can_hold(self, offering: Offering, driver: str) -> bool:
         """Return whether a slice of the offering may be placed on this GPU."""
@@ -79,7 +80,7 @@ class _NodeGpu(NamedTuple):
         isolation = Isolation(offering.isolation)
         dedicated = isolation in (Isolation.DEVICE, Isolation.HARDWARE)
         published = self.published is None or not dedicated or bool(self.published.get(offering.profile))
-        return published and isolation in dynamic_isolations(driver)
+        return published and isolation in dynamic_isolations(self.driver or driver)
 
 
 def update_shortages_of(offering: Offering, *, now: datetime) -> None:

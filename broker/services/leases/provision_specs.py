@@ -50,6 +50,7 @@ class _HeldPlacement(NamedTuple):
     frozen: str
     provisioner: str
     policy: str
+    driver: str
 
 
 def load_provision_spec(lease: Lease, *, generation: int | None = None, with_secrets: bool = False) -> ProvisionSpec:
@@ -162,6 +163,7 @@ def _slice(held: _HeldPlacement, cutting: PartitioningEffort | None) -> Provisio
         grid=held.grid or NOTIONAL_GRID,
         memory_gb=held.memory_gb,
         resource_name=held.resource_name,
+        driver=held.driver,
         cutting=cutting,
     )
 

@@ -13,7 +13,7 @@ import structlog
 
 from broker.domain.geometry.gpu_state import EMPTY_GPU, PlacedSlice
 from broker.models import LayoutPolicy
-from broker.provisioners.kubernetes.drivers.driver_registry import DRIVERS, dynamic_isolations, keeps_slices
+from broker.provisioners.kubernetes.drivers.driver_registry import dynamic_isolations, keeps_slices
 from broker.services.placement.placement_gpus import (
     PlacementGpu,
     PromisedSlice,
@@ -31,7 +31,6 @@ MAX_CHANGES = 5000  # with so many changes, reading everything is quicker
 log = structlog.get_logger(__name__)
 
 KINDS = "gpu", "node", "cluster"
-FIXED_DRIVERS = list(DRIVERS)
 
 
 class GpuRow(NamedTuple):
@@ -107,13 +106,13 @@ def _parse_position(rows: Sequence[Sequence[str]]) -> ReadPosition:
 
 def read_all_gpus() -> Iterator[PlacementGpu]:
     """Read all GPUs with their occupied slices."""
-    for row in query_rows("broker/placement/all_gpus", {"fixed_drivers": FIXED_DRIVERS}):
+    for row in query_rows("broker/placement/all_gpus"):
         yield _to_placement_gpu(GpuRow(*row))
 
 
 def read_gpus(ids: Iterable[str]) -> list[PlacementGpu]:
     """Read some GPUs again; those that no longer exist are left out."""
-    rows = fetch_rows(load_sql("broker/placement/some_gpus"), {"gpus": list(ids), "fixed_drivers": FIXED_DRIVERS})
+    rows = fetch_rows(load_sql("broker/placement/some_gpus"), {"gpus": list(ids)})
     return [_to_placement_gpu(GpuRow(*row)) for row in rows]
 
 

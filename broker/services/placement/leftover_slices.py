@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from broker.domain.placement.warm_slices import PartitioningEffort, partitioning_effort
 from broker.services.inventory.gpu_catalogue import profile_named
-from broker.services.placement.gpu_changes import FIXED_DRIVERS
 from broker.services.placement.placement_gpus import parse_warm_slices
 from ports.postgres.sql_statements import fetch_rows, load_sql
 
@@ -24,7 +23,7 @@ class OtherSlicesRow(NamedTuple):
 def required_cut_efforts(places: Sequence[GpuSlot], profile: str, isolation: str) -> list[PartitioningEffort]:
     """Return per slice what must be done on its GPU before it can start."""
     gpus, starts = [gpu for gpu, _ in places], [start for _, start in places]
-    values = {"gpus": gpus, "starts": starts, "fixed_drivers": FIXED_DRIVERS}
+    values = {"gpus": gpus, "starts": starts}
     rows = {row[0]: OtherSlicesRow(*row) for row in fetch_rows(load_sql("broker/placement/other_slices"), values)}
     efforts = []
     for gpu, start in places:

@@ -66,15 +66,18 @@ def load_relocation_pools(cluster: Cluster, *, now: datetime) -> list[Relocation
 
     Leases of other clusters cannot be relocated to a chosen place.
     """
-    picks = cluster_picks_gpus(cluster.driver, cluster.driver_options)
-    if picks or Isolation.HARDWARE not in dynamic_isolations(cluster.driver):
+    dynamic = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC).sellable().filter(node__cluster=cluster)
+    rows = [
+        gpu
+        for gpu in dynamic.select_related("node").order_by("node__name", "index")
+        if _is_placed_by_us(gpu.driver or cluster.driver, cluster)
+    ]
+    if not rows:
         return []
-    rows = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC).sellable().filter(node__cluster=cluster)
-    rows = rows.select_related("node").order_by("node__name", "index")
     # GPUs with a reduced set of profiles are planned together with GPUs of the same set.
     alike: defaultdict[tuple[str, PublishedProfiles | None], list[Gpu]] = defaultdict(list)
     with staff_scope():
-        held = _load_placements(list(rows))
+        held = _load_placements(rows)
         for gpu in rows:
             published = published_profiles(gpu.published) if gpu.published is not None else None
             alike[gpu.gpu_model_id, published].append(gpu)
@@ -82,6 +85,12 @@ def load_relocation_pools(cluster: Cluster, *, now: datetime) -> list[Relocation
             _build_pool(cluster, model, published, gpus, held, now)
             for (model, published), gpus in sorted(alike.items(), key=lambda each: each[0][0])
         ]
+
+
+def _is_placed_by_us(driver: str, cluster: Cluster) -> bool:
+    """Return whether we choose where slices are created on GPUs of a driver."""
+    picks = cluster_picks_gpus(driver, cluster.driver_options)
+    return not picks and Isolation.HARDWARE in dynamic_isolations(driver)
 
 
 def _load_placements(gpus: Sequence[Gpu]) -> dict[str, list[Allocation]]:

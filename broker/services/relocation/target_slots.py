@@ -52,7 +52,7 @@ def _is_target_free(gpu: Gpu, lease: Lease, move: Relocation) -> bool:
     elif gpu.published is not None:
         can_be_had = move.to_start in gpu.published.get(profile.name, ())
     else:
-        can_be_had = profile.isolation in dynamic_isolations(gpu.node.cluster.driver)
+        can_be_had = profile.isolation in dynamic_isolations(gpu.driver or gpu.node.cluster.driver)
     return can_be_had and _occupied_state(gpu).fits(profile, profile.placed_at(move.to_start))
 
 

@@ -2,7 +2,8 @@
 SELECT a.gpu_id, a.profile, lower(a.placement), upper(a.placement), g.uuid, m.memory_grid, m.memory_gb,
        COALESCE((SELECT cut ->> 'resource_name' FROM jsonb_array_elements(g.fixed_layout) cut
                   WHERE (cut ->> 'start')::integer = lower(a.placement) AND cut ->> 'profile' = a.profile LIMIT 1), ''),
-       n.id, n.name, g.lost_since, g.health_reason, c.id, c.domain, c.ingress, c.tolerations, c.frozen, c.provisioner, g.layout_policy
+       n.id, n.name, g.lost_since, g.health_reason, c.id, c.domain, c.ingress, c.tolerations, c.frozen, c.provisioner,
+       g.layout_policy, coalesce(nullif(g.driver, ''), c.driver)
   FROM broker_allocation a
   JOIN broker_gpu g ON g.id = a.gpu_id
   JOIN broker_gpumodel m ON m.name = g.gpu_model_id

@@ -6,9 +6,9 @@ SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_mod
          AND c.unreachable_since IS NULL AND c.frozen = '',
        c.auto_repartition AND g.fixed_layout -> 0 ->> 'resource_name' IS NULL
          AND NOT g.fixed_layout @> '[{"in_use": true}]', g.layout_policy, g.fixed_layout::text,
-       c.driver, g.fabric, g.numa, g.published::text,
+       coalesce(nullif(g.driver, ''), c.driver), g.fabric, g.numa, g.published::text,
        held.slices,
-       CASE WHEN g.layout_policy = 'dynamic' AND c.driver <> ALL(%(fixed_drivers)s::text[]) THEN
+       CASE WHEN g.layout_policy = 'dynamic' AND g.driver = '' AND c.driver = '' THEN
          (SELECT string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY released_at DESC, held_at DESC)
             FROM (SELECT * FROM broker_vacated v
                    WHERE v.gpu_id = g.id AND v.released_at >= greatest(n.state_since, g.health_since)

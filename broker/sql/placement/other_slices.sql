@@ -4,7 +4,7 @@ SELECT g.id, g.gpu_model_id,
          WHERE o.gpu_id = g.id AND NOT EXISTS (
            SELECT FROM unnest(%(gpus)s::text[], %(starts)s::int[]) AS own (gpu_id, start)
             WHERE own.gpu_id = g.id AND own.start = o.start)),
-       CASE WHEN g.layout_policy = 'dynamic' AND c.driver <> ALL(%(fixed_drivers)s::text[]) THEN
+       CASE WHEN g.layout_policy = 'dynamic' AND g.driver = '' AND c.driver = '' THEN
          (SELECT string_agg(isolation || ':' || profile || '@' || start, ' ' ORDER BY released_at DESC, held_at DESC)
             FROM (SELECT * FROM broker_vacated v
                    WHERE v.gpu_id = g.id AND v.released_at >= greatest(n.state_since, g.health_since)

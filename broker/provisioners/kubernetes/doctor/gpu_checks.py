@@ -11,10 +11,14 @@ from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, RawO
 from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.dra import device_class_of
 from broker.provisioners.kubernetes.drivers.dra_devices import attribute_text as text_of
+from broker.provisioners.kubernetes.drivers.driver_registry import AUTOMATIC
+from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
 
+CPU_DRIVER = "cpu"
 MIG_STRATEGY, MIG_STATE = "nvidia.com/mig.strategy", "nvidia.com/mig.config.state"
 GPU_RESOURCE, SHARED_GPU_RESOURCE = "nvidia.com/gpu", "nvidia.com/gpu.shared"
 DRA_DRIVER = "gpu.nvidia.com"  # NVIDIA's DRA driver
+NO_DRA_NODES = "no node publishes its GPUs as ResourceSlices"
 
 
 def gpu_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
@@ -24,6 +28,19 @@ def gpu_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
     ]
 
 
+def plugin_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
+    """Return the nodes whose GPUs a device plugin offers; none if the cluster uses no such."""
+    published = _published_nodes(s)
+    return [node for node in (gpu_nodes(s) if s.uses("device_plugin") else ()) if node.metadata.name not in published]
+
+
+def _published_nodes(s: ClusterSnapshot) -> set[str]:
+    """Return the nodes whose GPUs are published as ResourceSlices, if the cluster uses them."""
+    if not s.uses("dra"):
+        return set()
+    return {each.spec.node_name for each in require_readable(s.slices) if each.spec.driver == DRA_DRIVER}
+
+
 def allocatable_amount(node: ClusterNode, resource: str) -> int:
     text = node.status.allocatable.get(resource, "0")
     return int(text) if text.isdigit() else 0
@@ -31,11 +48,7 @@ def allocatable_amount(node: ClusterNode, resource: str) -> int:
 
 def _check_gpu_nodes(s: ClusterSnapshot) -> CheckResult:
     machines = gpu_nodes(s)
-    if (
-        not machines
-        and s.driver == "dra"
-        and any(each.spec.driver == DRA_DRIVER for each in require_readable(s.slices))
-    ):
+    if not machines and _published_nodes(s):
         return ok("GPUs are published as ResourceSlices")
     if not machines:
         return bad(
@@ -54,7 +67,8 @@ def _check_operator(s: ClusterSnapshot) -> CheckResult:
         )
     if clusters:
         reported = "a GPUCluster (technology preview)"
-        return ok(reported) if s.driver == "dra" else bad(reported, "Register this cluster with the driver `dra`.")
+        fix = "Register this cluster with the driver `automatic`, or `dra` if all of its nodes use DRA."
+        return ok(reported) if s.uses("dra") else bad(reported, fix)
     if policies:
         return ok("a ClusterPolicy")
     return warn(
@@ -75,8 +89,8 @@ def _check_operator_ready(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_mig_strategy(s: ClusterSnapshot) -> CheckResult:
-    reported = Counter(node.metadata.labels.get(MIG_STRATEGY, "none") for node in gpu_nodes(s))
-    if s.driver != "device_plugin" or not reported:
+    reported = Counter(node.metadata.labels.get(MIG_STRATEGY, "none") for node in plugin_nodes(s))
+    if not reported:
         return ok("not applicable")
     if reported["single"]:
         return warn(
@@ -84,7 +98,7 @@ def _check_mig_strategy(s: ClusterSnapshot) -> CheckResult:
             "Set mig.strategy to mixed in the ClusterPolicy (its default is single). Slices then have their own names,"
             " and each node can be repartitioned.",
         )
-    if reported["none"] and any(_is_mig_capable(node) for node in gpu_nodes(s)):
+    if reported["none"] and any(_is_mig_capable(node) for node in plugin_nodes(s)):
         return warn(
             f"none on {reported['none']} nodes with MIG-capable GPUs",
             "To sell slices, set mig.strategy to mixed in the ClusterPolicy.",
@@ -102,16 +116,21 @@ def _check_sellable(s: ClusterSnapshot) -> CheckResult:
         return warn(
             list_some(problems, 2), "Fix the listed problems. These GPUs are not sold until then; all others are."
         )
-    gpus = sum(len(node.gpus) for node in require_readable(s.inventory))
-    return ok(f"{gpus} GPUs can be sold") if gpus else bad("no GPU can be sold", "See the check gpu-nodes.")
+    gpus = sum(len(node.gpus) for node in require_readable(s.inventory) if node.driver != CPU_DRIVER)
+    cpu_nodes = sum(bool(node.gpus) for node in require_readable(s.inventory) if node.driver == CPU_DRIVER)
+    cpus = f" and the CPUs of {cpu_nodes} nodes" if cpu_nodes else ""
+    if not gpus:
+        return bad(f"no GPU can be sold{', only' + cpus[4:] if cpus else ''}", "See the check gpu-nodes.")
+    return ok(f"{gpus} GPUs{cpus} can be sold")
 
 
 def _check_devices_agree(s: ClusterSnapshot) -> CheckResult:
     """Compare the labels of nodes with what their device plugin offers."""
-    if s.driver != "device_plugin":
+    machines = plugin_nodes(s)
+    if not machines:
         return ok("not applicable")
     wrong = []
-    for node in gpu_nodes(s):
+    for node in machines:
         for profile, reported in _labelled_slices(node).items():
             given = allocatable_amount(node, gfd.mig_resource_name(profile)) + allocatable_amount(
                 node, f"{gfd.mig_resource_name(profile)}.shared"
@@ -230,8 +249,8 @@ def _resources_by_class(s: ClusterSnapshot) -> set[str]:
 
 
 def _check_mig_layouts(s: ClusterSnapshot) -> CheckResult:
-    cuttable = {node.metadata.name for node in gpu_nodes(s) if _is_mig_capable(node)}
-    if not cuttable or s.driver != "device_plugin":
+    cuttable = {node.metadata.name for node in plugin_nodes(s) if _is_mig_capable(node)}
+    if not cuttable:
         return ok("not applicable")
     metas = [each["metadata"] for each in require_readable(s.config_maps)]
     ours_to_read = [meta for meta in metas if meta.get("namespace") == labels.OPERATOR_NAMESPACE]
@@ -250,7 +269,7 @@ def _check_mig_config_map(s: ClusterSnapshot) -> CheckResult:
 
     Otherwise every repartition would end in quarantine.
     """
-    if s.driver != "device_plugin" or not any(_is_mig_capable(node) for node in gpu_nodes(s)):
+    if not any(_is_mig_capable(node) for node in plugin_nodes(s)):
         return ok("not applicable")
     fix = (
         f"Set migManager.config.name: {labels.LAYOUT_CONFIG_MAP} in the ClusterPolicy."
@@ -280,11 +299,16 @@ def _check_mig_state(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_dra_driver(s: ClusterSnapshot) -> CheckResult:
-    if s.driver != "dra":
+    if not s.uses("dra"):
         return ok("not applicable")
     if "resource.k8s.io/v1" not in require_readable(s.groups):
-        return bad("resource.k8s.io/v1 is not served", "Upgrade to 1.34 or newer; DRA is always on from 1.35.")
-    nodes = {each.spec.node_name for each in require_readable(s.slices) if each.spec.driver == DRA_DRIVER}
+        fix = "Upgrade to 1.34 or newer; DRA is always on from 1.35."
+        if s.driver == AUTOMATIC:
+            fix += " Or register the cluster with the driver `device_plugin`."
+        return bad("resource.k8s.io/v1 is not served", fix)
+    nodes = _published_nodes(s)
+    if not nodes and s.driver == AUTOMATIC:
+        return ok(NO_DRA_NODES)
     if not nodes:
         return bad("no ResourceSlices of gpu.nvidia.com", "Install NVIDIA's DRA driver with GPUs enabled.")
     if s.unpublished:
@@ -297,8 +321,10 @@ def _check_dra_driver(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_device_classes(s: ClusterSnapshot) -> CheckResult:
-    if s.driver != "dra":
+    if not s.uses("dra"):
         return ok("not applicable")
+    if s.driver == AUTOMATIC and not _published_nodes(s):
+        return ok(NO_DRA_NODES)
     there = {each["metadata"]["name"] for each in require_readable(s.device_classes)}
     if "gpu.nvidia.com" not in there:
         return bad("no DeviceClass gpu.nvidia.com", "Install the chart of NVIDIA's DRA driver, which creates it.")
@@ -309,15 +335,19 @@ def _check_device_classes(s: ClusterSnapshot) -> CheckResult:
     if lack := sorted(profile for profile in published if device_class_of(profile) not in there):
         reported = f"no DeviceClass of the broker for published profiles {list_some(lack)}"
         fix = (
-            "Run `manage.py kube_setup --driver dra` again. It creates one for every profile of every known model;"
-            " others are not sold."
+            f"Run `manage.py kube_setup --driver {s.driver}` again. It creates one for every profile of every known"
+            " model; others are not sold."
         )
         return warn(reported, fix) if ours else bad(reported, fix)
     return ok(f"NVIDIA's and {ours} of the broker")
 
 
 def _check_hami(s: ClusterSnapshot) -> CheckResult:
-    if s.driver != "hami":
+    if s.driver == AUTOMATIC and not any(
+        REGISTER_ANNOTATION in node.metadata.annotations for node in require_readable(s.nodes)
+    ):
+        return ok("HAMi manages no node")
+    if not s.uses("hami"):
         return ok("not applicable")
     if not any("hami" in each["metadata"]["name"].lower() for each in require_readable(s.webhooks)):
         return bad("no webhook of HAMi", "Install HAMi. Its limits are not enforced without it.")

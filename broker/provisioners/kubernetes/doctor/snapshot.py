@@ -12,6 +12,7 @@ import msgspec
 
 from broker.provisioners.kubernetes.client.objects import ApiStruct, ClusterNode, FullObjectMeta, ResourceSlice
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
+from broker.provisioners.kubernetes.drivers.driver_registry import CLUSTER_DRIVERS
 from broker.provisioners.kubernetes.render.rbac import AccessRight
 from broker.provisioners.kubernetes.tolerations import Toleration
 
@@ -123,6 +124,10 @@ class ClusterSnapshot:
     # Spec names with objects in the cluster, and since when one of their pods waits for release.
     ours: Mapping[str, datetime | None] | UnreadablePart = NOT_READ
     accounted: frozenset[str] | None = None  # spec names in our database; None: no database at hand
+
+    def uses(self, driver: str) -> bool:
+        """Return whether nodes of the cluster may have this driver."""
+        return driver in CLUSTER_DRIVERS[self.driver]
 
     def unreadable_parts(self) -> list[str]:
         """Return the names of the parts that could not be read."""

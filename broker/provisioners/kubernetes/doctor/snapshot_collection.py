@@ -42,8 +42,8 @@ from broker.provisioners.kubernetes.doctor.snapshot import (
     ServerVersion,
     UnreadablePart,
 )
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
-from broker.provisioners.kubernetes.drivers.dra import DraDriver, unpublished_profiles
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
+from broker.provisioners.kubernetes.drivers.dra import unpublished_profiles
 from broker.provisioners.kubernetes.observe.object_lookup import HEARTBEAT_NAMESPACE, find_all_leases
 from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
@@ -80,7 +80,7 @@ class RegisteredCluster:
 
 def collect_snapshot(
     kubeconfig: Mapping[str, Any],
-    driver: SliceDriver,
+    driver: ClusterDriver,
     *,
     known: RegisteredCluster,
     now: datetime,
@@ -123,7 +123,7 @@ def collect_snapshot(
         "accounted": known.orders,
     }
     parts["inventory"] = _found_inventory(driver, parts["nodes"], parts["slices"], parts["device_classes"])
-    if isinstance(driver, DraDriver) and not isinstance(parts["slices"], UnreadablePart):
+    if driver.reads_resource_slices and not isinstance(parts["slices"], UnreadablePart):
         parts["unpublished"] = unpublished_profiles(parts["slices"], driver.models)
     parts["policies_refuse"] = _try_read(_policies_refuse(api, parts["namespaces"]))
     if tries:
@@ -173,7 +173,7 @@ def _try_read(question: Callable[[], T]) -> T | UnreadablePart:
         return UnreadablePart(f"could not be read: {NOT_KUBERNETES}: {error!r}"[:MAX_ERROR_LENGTH])
 
 
-def _snapshot_reads(api: KubernetesApi, driver: SliceDriver) -> dict[str, Callable[[], Any]]:
+def _snapshot_reads(api: KubernetesApi, driver: ClusterDriver) -> dict[str, Callable[[], Any]]:
     """Return the reads to make, by the snapshot part each of them fills."""
     return {
         "uid": lambda: _cluster_uid(api),
@@ -264,7 +264,7 @@ def _may_do(api: KubernetesApi, right: AccessRight) -> Callable[[], bool]:
     return ask
 
 
-def _installed_objects(driver: SliceDriver) -> dict[str, Manifest]:
+def _installed_objects(driver: ClusterDriver) -> dict[str, Manifest]:
     """Return the objects installed once in a cluster that we compare, by name."""
     given = (each for each in cluster_objects(driver, image="") if each["kind"] in COMPARED_KINDS)
     return {f"{each['kind']} {each['metadata']['name']}": each for each in given}
@@ -297,7 +297,7 @@ def contains_wanted(there: Any, wanted: Any) -> bool:
 
 
 def _found_inventory(
-    driver: SliceDriver,
+    driver: ClusterDriver,
     nodes: list[ClusterNode] | UnreadablePart,
     slices: list[ResourceSlice] | UnreadablePart,
     classes: list[RawObject] | UnreadablePart,

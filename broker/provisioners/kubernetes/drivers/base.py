@@ -5,7 +5,7 @@ Drivers are pure: no network, no clock, no Django.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.lifecycle.states import Isolation
@@ -31,8 +31,6 @@ class UnsupportedSpec(ValueError):
 class SliceDriver(Protocol):
     """One way of requesting slices from a cluster."""
 
-    uncut: ClassVar[frozenset[Isolation]]  # isolations that a dynamically partitioned GPU is sold as
-
     @property
     def name(self) -> str:
         """Return the driver's name."""
@@ -44,6 +42,10 @@ class SliceDriver(Protocol):
     @property
     def uses_resource_claims(self) -> bool:
         """Return whether leases hold their devices by ResourceClaims that we write."""
+
+    @property
+    def reads_resource_slices(self) -> bool:
+        """Return whether it reads what nodes publish as ResourceSlices."""
 
     def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         """Return what the pod on a node must request, or raise UnsupportedSpec."""
@@ -64,6 +66,11 @@ class SliceDriver(Protocol):
 
         `classes` are the names of its DeviceClasses; None: they are unknown.
         """
+
+
+def claimed_ranks(driver: SliceDriver, lease: LeaseSpec) -> list[int]:
+    """Return the ranks of a lease that hold their devices by a ResourceClaim of ours."""
+    return [rank for rank, node in enumerate(lease.nodes) if driver.slice_request(lease, node).claim]
 
 
 def mig_profile_names(models: Iterable[GpuModelSpec]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ MIG_CHANGE_FAILED = (
     "changing its MIG layout to {config} failed; read the log of its mig-manager pod, and reboot the node if the GPU"
     " needs a reset"
 )
-HAMI_MANAGES = "HAMi manages its GPUs; register this cluster with the driver hami"
+HAMI_MANAGES = "HAMi manages its GPUs; register this cluster with the driver hami or automatic"
 SLICES_SHARED = (
     "slices of {profiles} have replicas, so two tenants would get one slice; remove MIG from the device plugin's"
     " sharing config"
@@ -70,6 +70,10 @@ class DevicePluginDriver:
 
     @property
     def uses_resource_claims(self) -> bool:
+        return False
+
+    @property
+    def reads_resource_slices(self) -> bool:
         return False
 
     def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:

@@ -70,6 +70,7 @@ class DiscoveredNode:
     foreign: ForeignNodeUsage = NO_FOREIGN_USAGE
     offers_none: bool = False  # it has GPUs and offers none of them at present
     resources: HostResources = UNKNOWN  # what it has for leases
+    driver: str = ""  # name of the driver that requests its slices
 
 
 def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:

@@ -66,6 +66,10 @@ class DraDriver:
     def uses_resource_claims(self) -> bool:
         return not self.extended
 
+    @property
+    def reads_resource_slices(self) -> bool:
+        return True
+
     def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
         _check_isolation(lease.offering.isolation)
@@ -80,7 +84,8 @@ class DraDriver:
     def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         if self.extended:
             return []
-        return [_resource_claim(lease, rank) for rank in range(len(lease.nodes))]
+        ranks = [rank for rank, node in enumerate(lease.nodes) if lease.driver_on(node) in ("", self.name)]
+        return [_resource_claim(lease, rank) for rank in ranks]
 
     def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         sold = {device_class_of(name): most.slices for name in mig_profile_names(self.models)}

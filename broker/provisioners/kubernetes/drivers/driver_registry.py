@@ -5,20 +5,30 @@ from typing import Any
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.lifecycle.states import Isolation
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
+from broker.provisioners.kubernetes.drivers.cpu import CpuDriver
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.drivers.hami import HamiDriver
 
-DRIVERS: Mapping[str, type[DevicePluginDriver | DraDriver | HamiDriver]] = {
+# How pods request slices of one GPU.
+DRIVERS: Mapping[str, type[DevicePluginDriver | DraDriver | HamiDriver | CpuDriver]] = {
+    "cpu": CpuDriver,
     "device_plugin": DevicePluginDriver,
     "dra": DraDriver,
     "hami": HamiDriver,
 }
-# What cannot be read from a cluster; everything else is read from its nodes.
-DRIVER_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "dra": {"extended": "pods use plain limits; the scheduler creates the resource claim and picks the GPU"}
+AUTOMATIC = "automatic"  # each node's own
+# What operators choose for a cluster: drivers in the order in which they recognise a node's GPUs.
+CLUSTER_DRIVERS: Mapping[str, tuple[str, ...]] = {
+    AUTOMATIC: ("dra", "hami", "device_plugin"),
+    "device_plugin": ("device_plugin",),
+    "dra": ("dra",),
+    "hami": ("hami",),
 }
+# What cannot be read from a cluster; everything else is read from its nodes.
+DRA_OPTIONS = {"extended": "pods use plain limits; the scheduler creates the resource claim and picks the GPU"}
+DRIVER_OPTIONS: Mapping[str, Mapping[str, str]] = {AUTOMATIC: DRA_OPTIONS, "dra": DRA_OPTIONS}
 BOOLEAN_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -26,15 +36,16 @@ class UnknownOption(ValueError):
     """A driver has no such option or value; the message lists what it has."""
 
 
-def create_driver(name: str, options: Mapping[str, Any], models: tuple[GpuModelSpec, ...]) -> SliceDriver:
-    """Create a driver as configured for a cluster, or raise ValueError listing the choices."""
-    kind = DRIVERS.get(name)
-    if kind is None:
-        raise ValueError(f"there is no driver {name!r}; known are: {', '.join(sorted(DRIVERS))}")
+def create_driver(name: str, options: Mapping[str, Any], models: tuple[GpuModelSpec, ...]) -> ClusterDriver:
+    """Create the driver of a cluster as configured, or raise ValueError listing the choices."""
+    if name not in CLUSTER_DRIVERS:
+        raise ValueError(f"there is no driver {name!r}; known are: {', '.join(sorted(CLUSTER_DRIVERS))}")
     for option, value in options.items():
         _check_option(name, option, value)
-    made: SliceDriver = kind(models=models, **options)
-    return made
+    made = (
+        DRIVERS[each](models=models, **(options if each in DRIVER_OPTIONS else {})) for each in CLUSTER_DRIVERS[name]
+    )
+    return ClusterDriver(name, models, tuple(made))
 
 
 def parse_driver_options(driver: str, texts: Iterable[str]) -> dict[str, bool]:
@@ -60,10 +71,11 @@ def _check_option(driver: str, option: str, value: object) -> None:
 def dynamic_isolations(driver: str) -> frozenset[Isolation]:
     """Return the isolations a driver sells dynamically partitioned GPUs as.
 
-    A cluster without a driver sells them as anything.
+    A simulated cluster, which has no driver, sells them as anything.
     """
-    kind = DRIVERS.get(driver)
-    return kind.uncut if kind else frozenset(Isolation)
+    if not driver:
+        return frozenset(Isolation)
+    return DRIVERS[driver].uncut if driver in DRIVERS else frozenset()
 
 
 def keeps_slices(driver: str) -> bool:
@@ -72,7 +84,7 @@ def keeps_slices(driver: str) -> bool:
     So it is in a simulated cluster. DRA's driver destroys the slice; of the other drivers, one sells
     only slices that were created in advance, and one creates none.
     """
-    return driver not in DRIVERS
+    return not driver
 
 
 def cluster_picks_gpus(driver: str, options: Mapping[str, Any]) -> bool:

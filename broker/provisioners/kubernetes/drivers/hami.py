@@ -60,6 +60,10 @@ class HamiDriver:
     def uses_resource_claims(self) -> bool:
         return False
 
+    @property
+    def reads_resource_slices(self) -> bool:
+        return False
+
     def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
         gpus = sorted({place.gpu_uuid for place in places})

@@ -3,7 +3,7 @@
 Also report devices that were taken away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM, RESOURCE_SLICE, ObjectRef
@@ -13,20 +13,22 @@ from broker.provisioners.kubernetes.drivers.dra import misallocated_device
 from broker.provisioners.kubernetes.render.lease import namespace_of
 from broker.provisioners.kubernetes.render.spec import LeaseSpec
 
-
-def read_claims(api: KubernetesApi, lease: LeaseSpec) -> list[ResourceClaim | None]:
-    """Read the ResourceClaim of each rank; None if missing or not ours."""
-    return [_read_claim(api, lease, rank) for rank in range(len(lease.nodes))]
+ClaimByRank = Mapping[int, ResourceClaim | None]
 
 
-def claims_fault(api: KubernetesApi, lease: LeaseSpec, claims: Sequence[ResourceClaim | None], *, runs: bool) -> str:
+def read_claims(api: KubernetesApi, lease: LeaseSpec, ranks: Iterable[int]) -> ClaimByRank:
+    """Read the ResourceClaims of these ranks; None if missing or not ours."""
+    return {rank: _read_claim(api, lease, rank) for rank in ranks}
+
+
+def claims_fault(api: KubernetesApi, lease: LeaseSpec, claims: ClaimByRank, *, runs: bool) -> str:
     """Return what is wrong with a lease's claims; empty if nothing is.
 
     Nothing is wrong when it holds what it was placed on, or may still be given it.
     """
-    if runs and None in claims:
+    if runs and None in claims.values():
         return "its resource claim was deleted, and with it its devices"
-    there = [(rank, claim) for rank, claim in enumerate(claims) if claim]
+    there = [(rank, claim) for rank, claim in claims.items() if claim]
     if runs and not all(claim.devices for _, claim in there):
         return "its devices were removed from its resource claim"
     for rank, claim in there:

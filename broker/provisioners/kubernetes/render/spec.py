@@ -57,6 +57,7 @@ class SliceSpec:
     grid: int  # memory slices of the whole GPU
     gpu_memory_gb: int = 0
     resource_name: str = ""  # resource name on its node, where not the usual one
+    driver: str = ""  # name of the driver that requests it; empty: its cluster's only one
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,10 @@ class LeaseSpec:
     def slices_on(self, node: str) -> tuple[SliceSpec, ...]:
         here = (each for each in self.slices if each.node == node)
         return tuple(sorted(here, key=lambda each: (each.gpu_uuid, each.start)))
+
+    def driver_on(self, node: str) -> str:
+        """Return the name of the driver that requests its slices on a node; empty if unnamed."""
+        return next((each.driver for each in self.slices if each.node == node), "")
 
     def resources_on(self, node: str) -> HostResources:
         """Return the CPU, memory and scratch of its pod on a node."""

@@ -39,5 +39,5 @@ QUOTA_KINDS: dict[Kind, tuple[str, ObjectType]] = {QUOTAS: (labels.OURS_SELECTOR
 
 def kinds_to_watch(driver: SliceDriver) -> dict[Kind, tuple[str, ObjectType]]:
     """Return the kinds to watch where this driver requests slices."""
-    watched = WATCHED_KINDS | QUOTA_KINDS | (PUBLISHED_KINDS if driver.name == "dra" else {})
+    watched = WATCHED_KINDS | QUOTA_KINDS | (PUBLISHED_KINDS if driver.reads_resource_slices else {})
     return watched | (CLAIM_KINDS if driver.uses_resource_claims else {})

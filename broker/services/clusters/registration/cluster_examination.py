@@ -14,7 +14,7 @@ from broker.provisioners.kubernetes.cluster_connection import read_kubeconfig
 from broker.provisioners.kubernetes.doctor import examination, snapshot_collection
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome, ClusterFinding
 from broker.provisioners.kubernetes.doctor.snapshot_collection import RegisteredCluster
-from broker.provisioners.kubernetes.drivers.base import SliceDriver
+from broker.provisioners.kubernetes.drivers.cluster_driver import ClusterDriver
 from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
 from broker.provisioners.kubernetes.render.allowed_namespaces import resolve_allowed_namespaces
 from broker.provisioners.kubernetes.tolerations import parse_tolerations
@@ -36,7 +36,7 @@ def known_gpu_models() -> tuple[GpuModelSpec, ...]:
 
 
 def examine_kubeconfig(
-    kubeconfig: Mapping[str, Any], *, driver: SliceDriver, now: datetime, tries: str = ""
+    kubeconfig: Mapping[str, Any], *, driver: ClusterDriver, now: datetime, tries: str = ""
 ) -> list[ClusterFinding]:
     """Examine a cluster before it is registered.
 

@@ -16,13 +16,12 @@ from broker.provisioners.kubernetes.client import kubeconfig as kubeconfigs
 from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
-    ForeignNodeUsage,
 )
 from broker.provisioners.kubernetes.tolerations import InvalidToleration, parse_tolerations
 from broker.services.inventory import gpu_catalogue, hardware, offering_resources
 from broker.services.inventory.foreign_use import close_slots, foreign_holder
 from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
-from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict
+from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict, find_driver_change
 from ports import crypto
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
@@ -202,7 +201,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if report.incomplete:
                 problems += [f"{node.name}: {problem}" for problem in report.problems]
                 continue
-            if why := find_conflict(gpus, report.gpus):
+            if why := find_driver_change(gpus, report) or find_conflict(gpus, report.gpus):
                 _quarantine(gpus, now)
                 problems.append(f"{node.name}: {why}")
                 continue
@@ -268,7 +267,7 @@ def _with_gpus(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
 def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now: datetime) -> list[NewGpu]:
     """Update a node's GPUs from its report; return new ones, not saved yet."""
     gpus, new = {gpu.index: gpu for gpu in known}, []
-    columns = {found.index: _gpu_columns(node, found, report.foreign) for found in report.gpus}
+    columns = {found.index: _gpu_columns(node, found, report) for found in report.gpus}
     close_slots({index: each["fixed_layout"] for index, each in columns.items()}, known, report.foreign)
     for found in report.gpus:
         wanted = columns[found.index]
@@ -286,7 +285,7 @@ def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now:
     return new
 
 
-def _gpu_columns(node: Node, found: DiscoveredGpu, foreign: ForeignNodeUsage) -> dict[str, Any]:
+def _gpu_columns(node: Node, found: DiscoveredGpu, report: DiscoveredNode) -> dict[str, Any]:
     """Return a GPU row's columns from its report, except its health."""
     cuts = [
         {
@@ -305,9 +304,10 @@ def _gpu_columns(node: Node, found: DiscoveredGpu, foreign: ForeignNodeUsage) ->
         "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
         "fixed_layout": cuts,
         "published": found.published.starts() if found.published else None,
-        "foreign_holder": foreign_holder(found, foreign)[:MAX_HOLDER_LENGTH],
+        "foreign_holder": foreign_holder(found, report.foreign)[:MAX_HOLDER_LENGTH],
         "fabric": _clean_identifier(found.fabric),
         "numa": _clean_identifier(found.numa),
+        "driver": report.driver,
     }
 
 

@@ -23,8 +23,7 @@ from tests.broker.domain.fleet import MODELS
 def test_boolean_driver_options_accept_common_spellings(text: str, meant: bool) -> None:
     options = parse_driver_options("dra", [text])
     driver = create_driver("dra", options, MODELS)
-    assert isinstance(driver, DraDriver)
-    assert driver.extended is meant
+    assert driver.by_name["dra"] == DraDriver(MODELS, extended=meant)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def test_an_unknown_or_invalid_driver_option_is_refused_with_a_message(driver: s
 def test_create_driver_refuses_invalid_stored_options_and_unknown_drivers() -> None:
     with pytest.raises(UnknownOption, match="yes or no, not 'no'"):
         create_driver("dra", {"extended": "no"}, MODELS)
-    with pytest.raises(ValueError, match="known are: device_plugin, dra, hami"):
+    with pytest.raises(ValueError, match="known are: automatic, device_plugin, dra, hami"):
         create_driver("abacus", {}, MODELS)
 
 
@@ -57,11 +56,13 @@ def test_every_driver_accepts_its_listed_options() -> None:
 
 def test_each_driver_lists_the_isolations_it_creates_on_unpartitioned_gpus() -> None:
     assert {name: dynamic_isolations(name) for name in DRIVERS} == {
+        "cpu": {Isolation.HARDWARE},
         "device_plugin": frozenset(),
         "dra": {Isolation.DEVICE, Isolation.HARDWARE},
         "hami": {Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT},
     }
     assert dynamic_isolations("") == frozenset(Isolation)
+    assert dynamic_isolations("automatic") == frozenset()  # each GPU has a driver of its own
 
 
 def test_the_option_argument_is_parsed_and_its_errors_list_valid_options() -> None:

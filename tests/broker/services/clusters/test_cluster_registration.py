@@ -323,3 +323,19 @@ def test_gpu_links_are_stored_and_invalid_ones_dropped(cluster: Cluster) -> None
     ]
     update_inventory_of_n1(cluster, gpu(0), gpu(1))
     assert set(Gpu.objects.values_list("fabric", "numa")) == {("", "")}
+
+
+def test_a_driver_change_waits_until_the_leases_of_the_node_have_ended(cluster: Cluster, sim: Simulation) -> None:
+    plugin, dra = (replace(DiscoveredNode("n1", (gpu(),)), driver=name) for name in ("device_plugin", "dra"))
+    cluster_registration.update_inventory(cluster, [plugin], now=NOW)
+    gpu_catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    lease = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    assert queue_scheduling.run_queue((MODEL, "eu"), now=sim.now) == 1
+    [problem] = cluster_registration.update_inventory(cluster, [dra], now=NOW)
+    assert "its GPUs are now requested by dra and its leases hold them by device_plugin" in problem
+    assert Gpu.objects.get(node__cluster=cluster).driver == "device_plugin"
+    with tenant_scope(lease.tenant_id):
+        Allocation.objects.filter(lease=lease).update(released_at=sim.now)
+    assert cluster_registration.update_inventory(cluster, [dra], now=NOW) == []
+    assert Gpu.objects.get(node__cluster=cluster).driver == "dra"

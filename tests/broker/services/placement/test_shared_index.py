@@ -89,6 +89,9 @@ def change_something(owner: TenantContext, chance: Random) -> None:
         lambda: release_one(owner, chance),
         lambda: Gpu.objects.filter(pk=gpu).update(health="unhealthy" if toss else "healthy"),
         lambda: Gpu.objects.filter(pk=gpu).update(out_of_service_since=NOW if toss else None),
+        lambda: Gpu.objects.filter(pk=gpu).update(published={"1g.10gb": [2, 3]} if toss else None),
+        lambda: Gpu.objects.filter(pk=gpu).update(driver="device_plugin" if toss else ""),
+        lambda: Gpu.objects.filter(pk=gpu).update(numa="0" if toss else ""),
         lambda: Node.objects.filter(pk=node).update(state="cordoned" if toss else "ready"),
         lambda: Cluster.objects.filter(name="north-2").update(unreachable_since=NOW if toss else None),
         lambda: Cluster.objects.filter(name="north-2").update(region="eu-south" if toss else REGION),
@@ -153,6 +156,15 @@ def test_changes_of_other_transactions_appear_after_their_commit(own_database: O
         assert is_current(keeper)
         with system_scope(), keeper.up_to_date() as found:
             assert sum(gpu.placement_count for gpu in found.gpus.values()) == 1
+
+
+@pytest.mark.parametrize("change", [{"published": {"1g.10gb": [2, 3]}}, {"driver": "device_plugin"}, {"numa": "0"}])
+def test_what_a_gpu_offers_is_read_again_when_it_changes(sim: Simulation, change: dict[str, object]) -> None:
+    create_gpus(2)
+    keeper = SharedIndex()
+    assert is_current(keeper)
+    Gpu.objects.filter(index=0).update(**change)
+    assert is_current(keeper)
 
 
 def test_deleted_gpus_and_allocations_leave_the_index(sim: Simulation) -> None:

@@ -19,8 +19,8 @@ from broker.models import Cluster, ClusterExamination
 from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_kubeconfig
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome
 from broker.provisioners.kubernetes.drivers.driver_registry import (
-    DRIVER_OPTIONS,
-    DRIVERS,
+    CLUSTER_DRIVERS,
+    DRA_OPTIONS,
     UnknownOption,
     parse_driver_options,
 )
@@ -44,6 +44,7 @@ MAX_NAME_LENGTH, MAX_VERSION_DIGITS = 60, 9
 INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces", "tolerations")
 OUTCOMES_WORST_FIRST = (CheckOutcome.BAD, CheckOutcome.WARN, CheckOutcome.UNKNOWN, CheckOutcome.OK)
 DRIVER_LABELS = {
+    "automatic": gettext_noop("Automatic: each node's own (device plugin, dynamic resource allocation or HAMi)"),
     "device_plugin": gettext_noop("Device plugin (whole GPUs, MIG, time slicing)"),
     "dra": gettext_noop("Dynamic resource allocation"),
     "hami": gettext_noop("HAMi (soft limits; experimental)"),
@@ -158,11 +159,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         "region": request.POST.get("region", ""),
         "driver": request.POST.get("driver", "device_plugin"),
         "drivers": [(driver, _(label)) for driver, label in DRIVER_LABELS.items()],
-        "choices": [
-            (f"{name}=yes", _(DRIVER_LABELS[driver]), what)
-            for driver, choices in DRIVER_OPTIONS.items()
-            for name, what in choices.items()
-        ],
+        "choices": [(f"{name}=yes", _(DRIVER_LABELS["dra"]), what) for name, what in DRA_OPTIONS.items()],
         "chosen": request.POST.getlist("option"),
         "back": reverse("ops-cluster-checks", args=[cluster.pk]) if cluster else reverse("ops-clusters"),
     }
@@ -182,7 +179,7 @@ def _register_cluster(request: OperatorRequest) -> Cluster:
                 ),
                 fix=_("Enter a shorter {field}.").format(field=field),
             )
-    if driver not in DRIVERS:
+    if driver not in CLUSTER_DRIVERS:
         raise InvalidValue(
             "driver",
             _("Driver {driver!r} does not exist.").format(driver=driver),
