@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from broker.models import Cluster, Gpu, Offering
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
+from broker.provisioners.kubernetes.labels import SELL_CPU
 from broker.services.clusters.agent.cluster_agent import ClusterAgent
 from broker.services.inventory import cluster_provisioners, gpu_catalogue
 from ports import clock
@@ -22,7 +23,7 @@ from tests.cluster.installation import Installation
 from tests.cluster.installed import close
 from tests.controlplane import devices
 from tests.controlplane.api import Object
-from tests.controlplane.nodes import GpuNode, Nodes
+from tests.controlplane.nodes import GpuNode, Nodes, PlainNode
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 from tests.simulation import MODEL, REGION, Simulation, create_tenant, reload_lease
 
@@ -40,6 +41,7 @@ class Way:
     limits: dict[str, str]
     isolation: str = "hardware"
     setup: dict[str, Any] = field(default_factory=dict)
+    others: tuple[GpuNode, ...] = ()  # further nodes of the cluster
 
     def __str__(self) -> str:
         return self.name
@@ -75,6 +77,7 @@ class Joined(Installation):
     def __init__(self, plane: ControlPlane, nodes: Nodes, sim: Simulation, way: Way, file: Path) -> None:
         self.plane, self.sim, self.ended = plane, sim, Event()
         self.node = nodes.add(way.machine)
+        self.others = [nodes.add(each) for each in way.others]
         if way.setup:
             devices.publish(plane.api, self.node)
         gpu_catalogue.load_gpu_models()
@@ -91,7 +94,7 @@ class Joined(Installation):
         self.agent = ClusterAgent(self.cluster)
         self.agent.start(lambda: not self.ended.is_set())
         end = clock.monotonic() + SEEN_WITHIN_S
-        while not self.gpus():
+        while not all(self.gpus(name) for name in (self.node, *self.others)):
             assert clock.monotonic() < end, "its GPUs never became inventory"
             sim.clock.at = datetime.now(UTC)
             self.agent.run_turn(0.05)
@@ -99,8 +102,8 @@ class Joined(Installation):
         Offering.objects.update(state="published")
         self.home = create_tenant()
 
-    def gpus(self) -> list[Gpu]:
-        return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=self.node))
+    def gpus(self, node: str) -> list[Gpu]:
+        return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=node))
 
     def claims(self) -> list[Object]:
         """Return the claims of the project."""
@@ -148,3 +151,21 @@ def test_every_offered_slice_can_be_leased(way: Way, join: Join) -> None:
         assert "-mig-" in result["device"]
     joined.sim.release_lease(lease)
     assert joined.until(reload_lease(lease), "released").active_at is not None
+
+
+def test_one_cluster_sells_nodes_of_three_drivers(join: Join) -> None:
+    others = (GpuNode(gpus=1), PlainNode(labels={SELL_CPU: "true"}, amounts={"cpu": "16", "memory": "64Gi"}))
+    joined = join(Way("automatic", GpuNode(gpus=0), "", {}, setup={"driver": "automatic"}, others=others))
+    drivers = dict(zip((joined.node, *joined.others), ("dra", "device_plugin", "cpu"), strict=True))
+    assert {name: joined.gpus(name)[0].driver for name in drivers} == drivers
+    sold = Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "whole-gpu", "4vcpu"))
+    wanted = list(sold)
+    leases = [joined.sim.request_lease(joined.home, each, image="registry.example/acts:pull-0s") for each in wanted]
+    for lease in leases:
+        joined.until(lease, "active")
+    pods = {pod["spec"]["nodeName"]: pod["spec"] for pod in joined.ours("/api/v1/pods")}
+    assert set(pods) == set(drivers)
+    resources = {name: pods[name]["containers"][0]["resources"] for name in pods}
+    assert [bool(pods[name].get("resourceClaims")) for name in drivers] == [True, False, False]
+    assert [resources[name]["limits"].get("nvidia.com/gpu", "") for name in drivers] == ["", "1", ""]
+    assert resources[joined.others[1]]["limits"]["cpu"] == "4"

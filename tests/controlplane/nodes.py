@@ -148,6 +148,19 @@ class GpuNode:
         }
 
 
+@dataclass(frozen=True)
+class PlainNode(GpuNode):
+    """A node without NVIDIA GPUs; its `labels` and `amounts` may be those of others."""
+
+    gpus: int = 0
+
+    def gives(self) -> dict[str, str]:
+        return {}
+
+    def discovered(self) -> dict[str, str]:
+        return {}
+
+
 def ready(node: Object) -> str:
     """Return a node's condition Ready: True, False or Unknown; empty before it first reports."""
     conditions = node.get("status", {}).get("conditions", [])

@@ -1,8 +1,9 @@
-"""`make demo-first-day`: an operator's first clusters and a tenant's first day.
+"""`make demo-first-day`: an operator's first cluster and a tenant's first day.
 
-Six kinds of nodes join: a T4 with 4 vCPUs, four L40S, an A100 and an H100 with MIG by NVIDIA's device plugin, eight
-H100 of NVIDIA's DRA driver, and a node with AMD GPUs. Then 8 of 8 GPUs are rented, spot leases are reclaimed by
-notice, a private image is run, and logs, exit codes and a web terminal are used.
+Seven kinds of nodes are in it: a T4 with 4 vCPUs, four L40S, an A100 and an H100 with MIG by NVIDIA's device plugin,
+eight H100 of NVIDIA's DRA driver, a node with AMD GPUs, and one without GPUs. Then 8 of 8 GPUs are rented, spot leases
+are reclaimed by notice, a private image is run, a notebook runs without a GPU, and logs, exit codes and a web terminal
+are used.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from websockets.asyncio.client import connect  # noqa: E402
 from billing.models import PriceVersion  # noqa: E402
 from billing.services.catalogue import price_list  # noqa: E402
 from broker.models import Gpu, Node, Offering, OfferingState  # noqa: E402
+from broker.provisioners.kubernetes.labels import SELL_CPU  # noqa: E402
 from broker.services.inventory import gpu_catalogue  # noqa: E402
 from broker.services.placement import available_capacity  # noqa: E402
 from broker.services.secrets import registry_secrets  # noqa: E402
@@ -36,7 +38,7 @@ from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
 from tests.chaos.world import OPERATOR  # noqa: E402
 from tests.controlplane import binaries, devices  # noqa: E402
 from tests.controlplane.kubelet_server import OUTPUT, give_kubelet_address, write_output  # noqa: E402
-from tests.controlplane.nodes import A100, H100, L40S, GpuHardware, GpuNode, Nodes  # noqa: E402
+from tests.controlplane.nodes import A100, H100, L40S, GpuHardware, GpuNode, Nodes, PlainNode  # noqa: E402
 from tests.controlplane.plane import LOCAL, ControlPlane  # noqa: E402
 from tests.live import installation  # noqa: E402
 from tests.live.demo import ENTRANCES, KEY, counted, examined, say  # noqa: E402
@@ -48,6 +50,7 @@ REGION, ACTS = "eu-north", "registry.example/acts"
 T4 = GpuHardware("Tesla-T4", 15360, "turing", "7.5", mig_capable=False)
 SMALL = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "80Gi"}
 LARGE = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "3Ti"}
+CPU_ONLY = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "400Gi"}
 # By what the operator calls them; the amounts are those of ordinary machines.
 PLUGIN_NODES = {
     "t4": GpuNode(gpus=1, gpu=T4, amounts=SMALL),
@@ -57,51 +60,45 @@ PLUGIN_NODES = {
         gpus=1, gpu=H100, cut=1, strategy="single", mig={"3g.40gb": 2}, amounts={**LARGE, "cpu": "16"}
     ),
 }
-AMD_NODE = {
-    "gpus": 0,
-    "labels": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.family": "AI"},
-}
-DRA_GPUS = 8
+AMD_LABELS = {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.family": "AI"}
+DRA_GPUS, CPU_BLOCKS = 8, 2
 CENTS_PER_GB = {"on_demand": 4, "spot": 2, "reserved": 3}  # an hour, of a GPU's or slice's memory
+CENTS_PER_VCPU = {"on_demand": 5, "spot": 2, "reserved": 4}
 
 
 class FirstDay:
-    """Two clusters of one operator, and a tenant."""
+    """A cluster of one operator, and a tenant."""
 
-    def __init__(self, planes: dict[str, ControlPlane], processes: Processes) -> None:
-        self.planes, self.processes = planes, processes
-        self.nodes = {name: Nodes(plane.api, name) for name, plane in planes.items()}
+    def __init__(self, plane: ControlPlane, processes: Processes) -> None:
+        self.plane, self.processes = plane, processes
+        self.nodes = Nodes(plane.api, "north")
         self.tenant: Tenant
         self.batch = ""
 
     def joins(self) -> None:
-        """Register clusters with six kinds of nodes, and examine them."""
-        north, south = self.planes["north"], self.planes["south"]
+        """Register a cluster with seven kinds of nodes, and examine it."""
         for name, node in PLUGIN_NODES.items():
-            self.nodes["north"].add(node, name=f"north-{name}")
-        self._add_amd_node(north)
-        hopper = GpuNode(gpus=DRA_GPUS, labels={}, amounts=LARGE)
-        self.nodes["south"].add(hopper, name="south-h100")
-        for made in (devices.GPU_CLASS, devices.MIG_CLASS, *devices.published("south-h100", gpus=DRA_GPUS)):
-            south.api.create(made)
-        for name, plane in self.planes.items():
-            for entrance in ENTRANCES:
-                plane.api.create(entrance)
-            driver = {"driver": "dra"} if name == "south" else {}
-            ways = {"domain": f"{name}.gpu.example", "ingress": "ingress/nginx", "bastion": f"ssh.{name}.gpu.example"}
-            installation.join(plane, self.processes, name=name, region=REGION, **ways, **driver)
-            say(f"kube_doctor {name}: {examined(name)}")
-        wanted = {"north": sum(node.gpus for node in PLUGIN_NODES.values()), "south": DRA_GPUS}
-        for name, gpus in wanted.items():
-            found = Gpu.objects.filter(node__cluster__name=name)
-            until(lambda found=found, gpus=gpus: found.count() >= gpus, 120, f"{gpus} GPUs of {name}")  # type: ignore[misc]
+            self.nodes.add(node, name=f"north-{name}")
+        self.nodes.add(GpuNode(gpus=0, amounts=LARGE), name="north-h100-dra")
+        for made in (devices.GPU_CLASS, devices.MIG_CLASS, *devices.published("north-h100-dra", gpus=DRA_GPUS)):
+            self.plane.api.create(made)
+        self.nodes.add(PlainNode(labels=AMD_LABELS, amounts={"amd.com/gpu": "8"}), name="north-mi300x")
+        self.nodes.add(PlainNode(labels={SELL_CPU: "true"}, amounts=CPU_ONLY), name="north-cpu")
+        for entrance in ENTRANCES:
+            self.plane.api.create(entrance)
+        ways = {"domain": "north.gpu.example", "ingress": "ingress/nginx", "bastion": "ssh.north.gpu.example"}
+        installation.join(self.plane, self.processes, name="north", region=REGION, driver="automatic", **ways)
+        say(f"kube_doctor north: {examined('north')}")
+        expected = sum(node.gpus for node in PLUGIN_NODES.values()) + DRA_GPUS + CPU_BLOCKS
+        until(lambda: Gpu.objects.count() >= expected, 120, f"{expected} GPUs and CPU blocks")
         self._sell()
-        for plane, nodes in ((north, self.nodes["north"]), (south, self.nodes["south"])):
-            for node in nodes.names:
-                give_kubelet_address(plane.api, node, host=LOCAL, port=plane.places.kubelets)
+        for name in self.nodes.names:
+            give_kubelet_address(self.plane.api, name, host=LOCAL, port=self.plane.places.kubelets)
         for node in Node.objects.order_by("name"):
-            count = Gpu.objects.filter(node=node).count()
-            say(f"node {node.name}: {count} GPUs" + (f"; {node.unsold_reason}" if node.unsold_reason else ""))
+            found = Gpu.objects.filter(node=node).order_by("index")
+            what = "blocks of CPUs" if found and found[0].driver == "cpu" else "GPUs"
+            by = f" by {found[0].driver}" if found else ""
+            say(f"node {node.name}: {len(found)} {what}{by}{'; ' if node.unsold_reason else ''}{node.unsold_reason}")
         self.tenant = installation.tenant(self.processes)
 
     def _sell(self) -> None:
@@ -112,6 +109,7 @@ class FirstDay:
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
         for offering in drafts:
             cents = offering.memory_gb * CENTS_PER_GB[offering.price_class]
+            cents = cents or offering.cpu_milli * CENTS_PER_VCPU[offering.price_class] // 1000
             price_list.publish_price(
                 offering=offering,
                 currency="EUR",
@@ -120,19 +118,6 @@ class FirstDay:
                 actor=OPERATOR,
                 now=now,
             )
-
-    def _add_amd_node(self, plane: ControlPlane) -> None:
-        manifest = GpuNode(gpus=0).manifest("north-mi300x")
-        labels = manifest["metadata"]["labels"]
-        manifest["metadata"]["labels"] = {
-            **{name: value for name, value in labels.items() if not name.startswith("nvidia.com/")},
-            **AMD_NODE["labels"],
-        }
-        for part in ("capacity", "allocatable"):
-            amounts = {name: value for name, value in manifest["status"][part].items() if "nvidia" not in name}
-            manifest["status"][part] = {**amounts, "amd.com/gpu": "8"}
-        plane.api.create(manifest)
-        self.nodes["north"].names.append("north-mi300x")
 
     def offers(self) -> None:
         """Show what is for sale, with the CPU, memory and storage of each slice."""
@@ -153,7 +138,7 @@ class FirstDay:
         leases = [self._ask(whole, name=f"gpu-{number}") for number in range(DRA_GPUS)]
         small = self._ask(self._offering("T4", "whole-gpu"), name="t4", workload="ssh", ssh_keys=[KEY], image="")
         self._reach("active", [*leases, small])
-        say(f"{len(leases)} of {DRA_GPUS} H100 of south-h100 are rented, and the T4 with 4 vCPUs")
+        say(f"{len(leases)} of {DRA_GPUS} H100 of one node are rented, and the T4 with 4 vCPUs")
         self._release([*leases, small])
 
     def reclaims_spot(self) -> None:
@@ -190,14 +175,22 @@ class FirstDay:
             )
         lease = self._ask(self._offering("L40S", "whole-gpu"), name="private", workload="own", pull_secret=login.pk)
         self._reach("active", [lease])
-        (pod,) = self.planes["north"].api.items("/api/v1/pods", labelSelector=f"gpubroker.dev/lease={lease}")
+        (pod,) = self.plane.api.items("/api/v1/pods", labelSelector=f"gpubroker.dev/lease={lease}")
         names = [each["name"] for each in pod["spec"]["imagePullSecrets"]]
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/secrets/{names[0]}"
-        kind = self.planes["north"].api.get(path)["type"]
+        kind = self.plane.api.get(path)["type"]
         say(f"{pod['spec']['containers'][0]['image']} is pulled with {names[0]} ({kind})")
         self._release([lease])
-        self.planes["north"].api.until_gone(path)
+        self.plane.api.until_gone(path)
         say("the login is gone from the cluster with its lease")
+
+    def runs_a_notebook_without_gpu(self) -> None:
+        """Run JupyterLab on 4 vCPUs of the node without GPUs."""
+        lease = self._ask(self._offering("CPU", "4vcpu"), name="notebook", workload="jupyter", image="")
+        self._reach("active", [lease])
+        (pod,) = self.plane.api.items("/api/v1/pods", labelSelector=f"gpubroker.dev/lease={lease}")
+        say(f"it runs on {pod['spec']['nodeName']} with {pod['spec']['containers'][0]['resources']['limits']}")
+        self._release([lease])
 
     def reads_output(self) -> None:
         """Read the log of a batch while it runs, and its exit code after it failed."""
@@ -207,7 +200,7 @@ class FirstDay:
         self._reach("active", [lease])
         lines = ["INFO loading data", f"logging in with {env['WANDB_API_KEY']}", "ERROR CUDA out of memory"]
         now = datetime.now(UTC)
-        write_output(self.planes["north"].folder / OUTPUT, [(now, line) for line in lines])
+        write_output(self.plane.folder / OUTPUT, [(now, line) for line in lines])
         until(lambda: len(self._output(lease)) == len(lines), 30, "the output is collected")
         say("while it runs:")
         self._print_output(lease)
@@ -296,11 +289,11 @@ def main() -> None:
         running.enter_context(processes)
         events = [sys.executable, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
         processes.start("events", [*events, "--host", LOCAL, "--port", str(processes.port + 1)])
-        planes = {name: running.enter_context(ControlPlane()) for name in ("north", "south")}
-        say(f"two control planes and the product are up after {time.monotonic() - began:.0f} s")
-        day = FirstDay(planes, processes)
+        plane = running.enter_context(ControlPlane())
+        say(f"a control plane and the product are up after {time.monotonic() - began:.0f} s")
+        day = FirstDay(plane, processes)
         acts = (day.joins, day.offers, day.rents_everything, day.reclaims_spot, day.runs_a_private_image)
-        for act in (*acts, day.reads_output, day.opens_a_terminal):
+        for act in (*acts, day.runs_a_notebook_without_gpu, day.reads_output, day.opens_a_terminal):
             print(f"\n{(act.__doc__ or '').strip()}", flush=True)
             act()
     say(f"done in {time.monotonic() - began:.0f} s")
