@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
 from broker.management.commands.kube_doctor import add_kubeconfig_arguments, read_driver, read_kubeconfig
-from broker.models import get_installation_id
+from broker.models import Cluster, get_installation_id
 from broker.provisioners.base import ClusterUnreachable
 from broker.provisioners.kubernetes import cluster_uninstall
 from broker.provisioners.kubernetes.client.api_errors import ApiRefusal
@@ -41,6 +41,9 @@ class Command(BaseCommand):
         add_kubeconfig_arguments(parser)
         parser.add_argument("--image", default="gpubroker", help="image of the broker, for the reaper")
         parser.add_argument("--register", metavar="NAME", help="register the cluster under this name")
+        parser.add_argument(
+            "--update", metavar="NAME", help="change the driver of this registered cluster; its leases continue"
+        )
         parser.add_argument("--region", default="", help="region of the cluster, as offerings name it")
         parser.add_argument(
             "--domain", default="", help="domain below which each lease with an HTTP port gets a host name"
@@ -80,6 +83,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["kubeconfig"]:
             raise CommandError("Use --kubeconfig FILE with an administrator's kubeconfig of the cluster.")
+        if options["update"] and options["register"]:
+            raise CommandError("--register is for a new cluster, --update for a registered one. Use one of them.")
+        if options["update"] and not Cluster.objects.filter(name=options["update"]).exists():
+            raise CommandError(f"No cluster named {options['update']!r} is registered. Use --register NAME.")
         if options["register"] and not options["region"]:
             raise CommandError("--register needs --region, as offerings are sold by region.")
         ingress = cluster_registration.IngressSettings(**{name: options[name] for name in INGRESS_OPTIONS})
@@ -103,6 +110,8 @@ class Command(BaseCommand):
             raise CommandError(f"The installation failed: {error}. Run `manage.py kube_doctor` to see why.") from None
         if options["credentials"]:
             self._write(options["credentials"], narrow)
+        if options["update"]:
+            self._update(options["update"], options["driver"], chosen)
         if options["register"] and narrow:
             self._register(narrow, {**options, "driver_options": chosen}, ingress)
 
@@ -130,6 +139,11 @@ class Command(BaseCommand):
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
             yaml.safe_dump(narrow, opened)
         self.stdout.write(f"written    {file}: it grants all rights of the broker in this cluster; keep it secret")
+
+    def _update(self, name: str, driver: str, chosen: dict[str, bool]) -> None:
+        actor = Actor("staff", "", "an administrator of this machine")
+        cluster_registration.change_driver(Cluster.objects.get(name=name), driver, chosen, actor=actor, now=clock.now())
+        self.stdout.write(f"updated    {name}: driver {driver}; restart its agent, the workers and the log collector")
 
     @transaction.atomic
     def _register(

@@ -184,7 +184,7 @@ def test_an_invalid_extra_gpu_models_setting_stops_the_start() -> None:
         gpu_catalogue.gpu_model_specs()
 
 
-LISTED = len(load_models(gpu_catalogue.GEOMETRY_FILE.read_text()))
+LISTED = len(load_models(gpu_catalogue.GEOMETRY_FILE.read_text())) + 1  # and CPU
 Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
 
 

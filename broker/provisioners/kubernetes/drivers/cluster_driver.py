@@ -1,19 +1,20 @@
 """The slice drivers of one cluster: each node is read and used by the one that suits it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, SliceDriver, UnsupportedSpec
-from broker.provisioners.kubernetes.drivers.cpu import CpuDriver, sells_cpus
+from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, SliceDriver
+from broker.provisioners.kubernetes.drivers.cpu import sells_cpus
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
 from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
 from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings
+
+CPU = "cpu"
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,13 @@ class ClusterDriver:
 
     name: str  # as operators choose it
     models: tuple[GpuModelSpec, ...]
-    drivers: tuple[SliceDriver, ...]  # of GPUs; the last one reads nodes that no other recognises
+    by_name: Mapping[str, SliceDriver]  # all there are: leases of a former driver of the cluster continue
+    gpu_drivers: tuple[str, ...]  # that read its nodes; the last one reads what no other recognises
 
-    @cached_property
-    def by_name(self) -> dict[str, SliceDriver]:
-        return {each.name: each for each in (*self.drivers, CpuDriver())}
+    @property
+    def drivers(self) -> list[SliceDriver]:
+        """Return the drivers that read its nodes."""
+        return [self.by_name[name] for name in (*self.gpu_drivers, CPU)]
 
     @property
     def schedulers(self) -> tuple[str, ...]:
@@ -61,9 +64,9 @@ class ClusterDriver:
         for node in nodes:
             read_by[self.driver_for(node, published)].append(node)
         return [
-            replace(found, driver=name)
-            for name, driver in self.by_name.items()
-            for found in driver.inventory(read_by[name], slices, classes)
+            replace(found, driver=driver.name)
+            for driver in self.drivers
+            for found in driver.inventory(read_by[driver.name], slices, classes)
         ]
 
     def driver_for(self, node: ClusterNode, published: Collection[str]) -> str:
@@ -75,18 +78,12 @@ class ClusterDriver:
             gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable)
         )
         if not has_gpus and sells_cpus(node):
-            return CpuDriver().name
-        if "dra" in self.by_name and node.metadata.name in published:
+            return CPU
+        if "dra" in self.gpu_drivers and node.metadata.name in published:
             return "dra"
-        if "hami" in self.by_name and REGISTER_ANNOTATION in node.metadata.annotations:
+        if "hami" in self.gpu_drivers and REGISTER_ANNOTATION in node.metadata.annotations:
             return "hami"
-        return self.drivers[-1].name
+        return self.gpu_drivers[-1]
 
     def _driver_of(self, lease: LeaseSpec, node: str) -> SliceDriver:
-        """Return the driver of a lease's slices on a node; UnsupportedSpec if the cluster has no such."""
-        name = lease.driver_on(node) or self.drivers[-1].name
-        if name not in self.by_name:
-            raise UnsupportedSpec(
-                f"slices of {node} are requested by {name}, and this cluster is registered with {self.name}"
-            )
-        return self.by_name[name]
+        return self.by_name[lease.driver_on(node) or self.gpu_drivers[-1]]

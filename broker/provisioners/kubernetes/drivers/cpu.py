@@ -1,10 +1,16 @@
 """CPUs of labelled nodes without GPUs; their pods request CPU, memory and scratch only."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, blocks_of_node, profiles_in_block
+from broker.domain.geometry.cpu_blocks import (
+    CPU_MODEL_NAME,
+    UNITS_PER_BLOCK,
+    blocks_of_node,
+    profiles_in_block,
+    units_of_node,
+)
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes import labels
@@ -55,6 +61,21 @@ class CpuDriver:
 def sells_cpus(node: ClusterNode) -> bool:
     """Return whether an operator has labelled a node so that its CPUs are sold."""
     return node.metadata.labels.get(labels.SELL_CPU) == "true"
+
+
+def offer_remaining_cpus(node: DiscoveredNode) -> DiscoveredNode:
+    """Return a node that offers no more units than its CPUs for leases make.
+
+    Its last blocks are reduced. They stay, because leases may be on them.
+    """
+    units = units_of_node(node.resources)
+    blocks = []
+    for gpu in node.gpus:
+        if gpu.model == CPU_MODEL_NAME:
+            left = min(max(units - UNITS_PER_BLOCK * gpu.index, 0), UNITS_PER_BLOCK)
+            gpu = replace(gpu, published=profiles_in_block(left))
+        blocks.append(gpu)
+    return replace(node, gpus=tuple(blocks))
 
 
 def _node(node: ClusterNode) -> DiscoveredNode:

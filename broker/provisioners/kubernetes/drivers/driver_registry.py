@@ -42,10 +42,8 @@ def create_driver(name: str, options: Mapping[str, Any], models: tuple[GpuModelS
         raise ValueError(f"there is no driver {name!r}; known are: {', '.join(sorted(CLUSTER_DRIVERS))}")
     for option, value in options.items():
         _check_option(name, option, value)
-    made = (
-        DRIVERS[each](models=models, **(options if each in DRIVER_OPTIONS else {})) for each in CLUSTER_DRIVERS[name]
-    )
-    return ClusterDriver(name, models, tuple(made))
+    made = {each: kind(models=models, **(options if each in DRIVER_OPTIONS else {})) for each, kind in DRIVERS.items()}
+    return ClusterDriver(name, models, made, CLUSTER_DRIVERS[name])
 
 
 def parse_driver_options(driver: str, texts: Iterable[str]) -> dict[str, bool]:

@@ -18,8 +18,8 @@ TOOL_IMAGE = "busybox:1.37-musl"  # statically linked: it runs in any image
 TOOL_FOLDER, TOOL = "/gpubroker-tool", "/gpubroker-tool/busybox"
 IMAGE_LABEL = f"{labels.DOMAIN}/image"
 FOREVER_S = 2_147_483_647
-# Labels of NVIDIA's and the node feature discovery on nodes with GPUs; one is enough.
-GPU_NODE_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+# Labels of nodes that leases run on: by NVIDIA's and the node feature discovery, or of CPU nodes; one is enough.
+NODE_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", labels.SELL_CPU)
 PREPULL_RULES = (
     rbac.AccessRule("apps", "daemonsets", ("create", "delete", "get", "patch"), "images that are kept on GPU nodes"),
 )
@@ -68,7 +68,7 @@ def prepull_daemon_set(image: str, *, tolerations: Sequence[Toleration] = (), in
 
 
 def _pod(image: str, tolerations: Sequence[Toleration]) -> Manifest:
-    terms = [{"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]} for label in GPU_NODE_LABELS]
+    terms = [{"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]} for label in NODE_LABELS]
     return {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}},
         "automountServiceAccountToken": False,

@@ -15,6 +15,7 @@ from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.kinds import NODE, RESOURCE_SLICE, Kind
 from broker.provisioners.kubernetes.client.objects import T, decode
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.drivers.cpu import offer_remaining_cpus
 from broker.provisioners.kubernetes.drivers.discovered_inventory import NO_FOREIGN_USAGE, DiscoveredNode
 from broker.provisioners.kubernetes.drivers.node_resources import node_resources
 from broker.provisioners.kubernetes.observe.node_refusal import node_refusal
@@ -71,11 +72,13 @@ class InventoryWatch:
         foreign = self._foreign.by_node()
         known = {node.metadata.name: node for node in nodes}
         found = [
-            replace(
-                each,
-                refusal=node_refusal(node, tolerations),
-                resources=node_resources(node),
-                foreign=foreign.get(each.name, NO_FOREIGN_USAGE),
+            offer_remaining_cpus(
+                replace(
+                    each,
+                    refusal=node_refusal(node, tolerations),
+                    resources=node_resources(node),
+                    foreign=foreign.get(each.name, NO_FOREIGN_USAGE),
+                )
             )
             if (node := known.get(each.name))
             else each

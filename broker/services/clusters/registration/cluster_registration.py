@@ -83,6 +83,20 @@ def renew_credentials(cluster: Cluster, kubeconfig: Mapping[str, Any], *, actor:
     audit.record("cluster.renew", cluster, actor=actor, now=now, address=address)
 
 
+@transaction.atomic
+def change_driver(
+    cluster: Cluster, driver: str, driver_options: Mapping[str, Any], *, actor: Actor, now: datetime
+) -> None:
+    """Change how pods request slices in a cluster.
+
+    Nodes whose leases hold GPUs by another driver take nothing new until these have ended.
+    """
+    before = cluster.driver
+    changed = {"driver": driver, "driver_options": dict(driver_options), "version": F("version") + 1}
+    Cluster.objects.filter(pk=cluster.pk).update(**changed)
+    audit.record("cluster.change_driver", cluster, actor=actor, now=now, before=before, after=driver)
+
+
 @dataclass(frozen=True)
 class IngressSettings:
     """Ingress settings of a cluster; an empty field disables that kind of access."""

@@ -10,7 +10,8 @@ from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
-from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec, claimed_ranks
+from broker.provisioners.kubernetes.drivers.base import claimed_ranks
+from broker.provisioners.kubernetes.drivers.cpu import offer_remaining_cpus
 from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
 from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
 from broker.provisioners.kubernetes.render.lease import lease_objects
@@ -81,6 +82,14 @@ def test_a_labelled_node_with_less_than_two_cpus_says_why_it_sells_none() -> Non
     )
 
 
+def test_cpus_that_others_use_reduce_the_last_blocks_of_a_node() -> None:
+    [found] = AUTOMATIC.inventory([node("cpu-1", SELLS_CPU, cpu="36")], [])
+    assert len(found.gpus) == 3
+    left = offer_remaining_cpus(replace(found, resources=HostResources(cpu_milli=21_000)))
+    offered = [gpu.published.starts() if gpu.published else "all" for gpu in left.gpus]
+    assert offered == ["all", {"2vcpu": [0, 1], "4vcpu": [0]}, {}]
+
+
 def test_a_lease_of_cpus_requests_no_device() -> None:
     [pod] = pods(lease_objects(CPU_LEASE, AUTOMATIC, anchor_uid="uid"))
     wanted = {"cpu": "4000m", "memory": "16384Mi", "ephemeral-storage": "20480Mi"}
@@ -98,7 +107,7 @@ def test_only_ranks_on_dra_nodes_hold_resource_claims() -> None:
     assert limits == ["2", None]
 
 
-def test_slices_of_a_driver_that_the_cluster_lacks_are_refused_with_both_names() -> None:
-    elsewhere = replace(LEASE, slices=(replace(LEASE.slices[0], driver="dra"),))
-    with pytest.raises(UnsupportedSpec, match="requested by dra, and this cluster is registered with device_plugin"):
-        create_driver("device_plugin", {}, MODELS).slice_request(elsewhere, "gpu-node-1")
+def test_a_lease_of_the_former_driver_of_a_cluster_keeps_its_requests() -> None:
+    before = replace(LEASE, slices=(replace(LEASE.slices[0], driver="device_plugin"),))
+    request = create_driver("dra", {}, MODELS).slice_request(before, "gpu-node-1")
+    assert (dict(request.limits), request.claim) == ({"nvidia.com/mig-1g.10gb": 1}, "")
