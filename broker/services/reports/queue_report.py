@@ -36,8 +36,11 @@ class QueuePage:
 
 
 def load_queue_figures(*, now: datetime) -> QueueFigures:
-    """Return the queue's length, with the longest and the 95th-percentile wait."""
-    ((count, first, slow),) = query_rows("broker/reports/queue_figures")
+    """Return the queue's length, with the longest and the 95th-percentile wait.
+
+    Leases whose start is planned for later do not wait yet.
+    """
+    ((count, first, slow),) = query_rows("broker/reports/queue_figures", {"now": now})
     return QueueFigures(count, now - first if first else None, now - slow if slow else None)
 
 

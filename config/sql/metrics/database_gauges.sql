@@ -11,8 +11,8 @@ SELECT lease.oldest AS gpubroker_queue_oldest_wait_seconds,
        (SELECT count(*) FROM billing_payment WHERE status = 'stuck') AS gpubroker_payments_stuck,
        (SELECT count(*) FROM billing_refund WHERE status = 'stuck') AS gpubroker_refunds_stuck,
        (SELECT count(*) FROM billing_topup WHERE status = 'stuck') AS gpubroker_topups_stuck
-  FROM (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(state_since)), 0)::float AS oldest
-          FROM broker_lease WHERE state = 'queued') lease,
+  FROM (SELECT coalesce(extract(epoch FROM clock_timestamp() - min(greatest(state_since, requeued_at))), 0)::float AS oldest
+          FROM broker_lease WHERE state = 'queued' AND (requeued_at IS NULL OR requeued_at <= clock_timestamp())) lease,
        (SELECT count(*) AS pending,
                coalesce(extract(epoch FROM clock_timestamp() - min(made_at)), 0)::float AS oldest
           FROM billing_queuedemail WHERE due_at IS NOT NULL) email,

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import msgspec
+from asgiref.sync import sync_to_async
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
@@ -81,7 +82,7 @@ async def open_exec_stream(
     query = [("container", container), ("stdin", "true"), ("stdout", "true"), ("tty", "true")]
     query += [("command", word) for word in command]
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(pod, safe='')}/exec?{urlencode(query)}"
-    token = api.authorization()
+    token = await sync_to_async(api.authorization, thread_sensitive=False)()  # may start a credential plugin
     proxy = getattr(api.pool, "proxy", None)
     try:
         connection = await connect(

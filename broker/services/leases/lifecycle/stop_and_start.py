@@ -6,10 +6,11 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Allocation, Lease, OfferingState, StaleLease
 from broker.services import quotas
-from broker.services.leases import attempt_records, lease_requests, relocation_steps
+from broker.services.leases import attempt_records, lease_requests, relocation_steps, spot_notices
 from broker.services.leases.lease_requests import MIN_DURATION_S, OfferingRetired
 from broker.services.leases.lifecycle.termination import (
     TRIES,
@@ -106,7 +107,7 @@ def pause_lease(
     at = max(
         charged_until(lease, now=now, at=at).replace(microsecond=0), lease.state_since
     )  # as the ledger will have it
-    since = (lease.active_at or at).replace(microsecond=0)
+    since, has_notice = (lease.active_at or at).replace(microsecond=0), lease.reclaim_at is not None
     lease.transition(
         LeaseState.STOPPING,
         now=at,
@@ -121,6 +122,8 @@ def pause_lease(
         due_at=now + timedelta(seconds=10),
         progress={},
     )
+    if has_notice and reason != EndReason.PREEMPTED:
+        spot_notices.settle_notice(lease, ReclaimNoticeState.ENDED_EARLY, now=now)
     outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 

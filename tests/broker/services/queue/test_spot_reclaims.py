@@ -361,6 +361,7 @@ def test_a_lease_that_is_stopped_during_its_notice_frees_its_slice_at_once(
     waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
     sim.run_with_sweeps(30)
     sim.stop_lease(lease, swift)
+    assert [notice.state for notice in notices()] == ["ended_early"]  # at once: started again, it may get another
     sim.run_with_sweeps(15)
     assert (reload_lease(waiting).state, reload_lease(lease).state) == ("active", "stopped")
     assert [notice.state for notice in notices()] == ["ended_early"]

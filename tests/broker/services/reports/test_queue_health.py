@@ -76,6 +76,13 @@ def test_a_restarted_lease_queues_from_its_restart(sim: Simulation, kestrel: Ten
     assert figures.oldest == sim.now - first.created_at
 
 
+def test_a_lease_that_starts_later_does_not_wait_yet(sim: Simulation, kestrel: TenantContext) -> None:
+    sim.request_lease(kestrel, simulation.offering("1g.10gb"), starts_at=sim.now + timedelta(hours=1))
+    with staff_scope():
+        seen = queue_report.load_queue_figures(now=sim.now)
+    assert (seen.waiting, seen.oldest, seen.p95) == (0, None, None)
+
+
 def test_an_empty_queue_has_no_age(sim: Simulation, kestrel: TenantContext) -> None:
     with staff_scope():
         seen = queue_report.load_queue_figures(now=sim.now)
