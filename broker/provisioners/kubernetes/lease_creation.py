@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.client.api_errors import (
     ObjectInvalid,
     ObjectMissing,
 )
-from broker.provisioners.kubernetes.client.kinds import VOLUME_CLAIM, object_ref
+from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM, VOLUME_CLAIM, object_ref
 from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, decode
 from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
@@ -29,6 +29,7 @@ from broker.provisioners.kubernetes.render.project import project_objects
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectSpec
 
 log = structlog.get_logger(__name__)
+KEPT_KINDS = (VOLUME_CLAIM.name, RESOURCE_CLAIM.name)  # never changed once they exist
 READABLE = {use.kinds for use in rbac.BROKER_RULES if "get" in use.verbs}
 
 
@@ -95,7 +96,8 @@ def create_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, *,
 def repair_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, found: LeaseObjects) -> None:
     """Apply every child again, even if it was changed or deleted.
 
-    An existing volume claim stays as it is: it outlives this lease, and we may not change it. A Job
+    An existing volume claim stays as it is: it outlives this lease, and we may not change it. So does a
+    resource claim, which nobody may change: it names the start that placement chose at first. A Job
     counts its time from its own start, before the lease was active, so it keeps the deadline that was
     set since.
     """
@@ -110,7 +112,7 @@ def repair_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, fo
             api.create(manifest, manager=labels.LEASES)
         else:
             _check_ours(there, manifest)
-            if manifest["kind"] != VOLUME_CLAIM.name:
+            if manifest["kind"] not in KEPT_KINDS:
                 api.apply(manifest, manager=labels.LEASES, force=True, uid=there.metadata.uid)
 
 

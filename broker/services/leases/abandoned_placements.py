@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
-from broker.models import Allocation, Lease
+from broker.models import Allocation, Lease, Transition
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState
 from broker.services.inventory import cluster_provisioners
 from broker.services.leases.provision_specs import load_provision_spec
@@ -21,6 +21,8 @@ from tenants.services.rls import tenant_scope
 AVOID_NODE_FOR = timedelta(minutes=2)  # how long a lease avoids a node that failed it
 SOON_S = 2.0
 BATCH = 500
+# The cause of a transition, which the tenant reads too: no node failed, so none is avoided.
+SLICE_TAKEN = "its cluster gave its slice to another lease"
 
 
 def abandon_placements(lease: Lease, *, now: datetime) -> None:
@@ -90,13 +92,19 @@ def due_abandoned() -> list[outbox.TaskMessage]:
 def requests_to_try(lease: Lease, request: PlacementRequest, *, now: datetime) -> list[PlacementRequest]:
     """Return the placement requests to try in order.
 
-    First clusters that have not failed the lease; never nodes that did so just now.
+    First clusters that have not failed the lease; never nodes that did so just now, unless the lease only lost its
+    slice to another.
     """
     if lease.generation == 1 or not (names := abandoned_clusters(lease)):
         return [request]
     failed = Allocation.objects.filter(lease=lease, leaving_since__gt=now - AVOID_NODE_FOR)
     nodes = frozenset(failed.values_list("gpu__node_id", flat=True))
-    return [replace(request, not_on=nodes, not_in=names), replace(request, not_on=nodes)]
+    elsewhere = [replace(request, not_on=nodes, not_in=names), replace(request, not_on=nodes)]
+    return [*elsewhere, request] if _lost_its_slice(lease) else elsewhere
+
+
+def _lost_its_slice(lease: Lease) -> bool:
+    return Transition.objects.filter(lease_id=lease.pk, seq=lease.seq, cause=SLICE_TAKEN).exists()
 
 
 def abandoned_clusters(lease: Lease) -> frozenset[str]:

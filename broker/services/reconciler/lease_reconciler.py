@@ -112,6 +112,15 @@ def apply_agent_observation(
     return True
 
 
+def refuse_placement(lease_id: str, tenant_id: str, generation: int, *, why: str, now: datetime) -> None:
+    """Place a lease elsewhere that has not begun, as if its cluster had refused it."""
+    with suppress(StaleLease), tenant_scope(tenant_id):
+        unchanged = Lease.objects.filter(pk=lease_id, generation=generation, state=S.PROVISIONING)
+        lease = unchanged.select_related("offering").first()
+        if lease and not termination.is_over(lease, now):
+            observation_outcomes.apply_observation(lease, Observation(ObservedState.LOST, why), now)
+
+
 def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
     """Claim the lease for a while; return None if another worker has it.
 

@@ -126,6 +126,7 @@ class ClusterAgent:
         self.identity.refresh()
         self.nodes.check_lost(now=clock.now())
         self.repair.refresh()
+        self.objects.retry_placements()
 
     def _repair_next(self) -> None:
         """Let the next objects be repaired, if the cluster is known and healthy."""
@@ -146,6 +147,7 @@ class ClusterAgent:
             else:
                 self._absorb_event(event, pending, now)
         self.objects.store(pending, now=now)
+        self.objects.settle_placements(now=now)
 
     def _absorb_event(self, event: WatchEvent, pending: PendingRows, now: datetime) -> None:
         fresh = self.objects.see(event, pending)

@@ -71,6 +71,13 @@ class ObjectWatch:
     def store(self, pending: PendingRows, *, now: datetime) -> None:
         observed_objects.record_observed(self.cluster, pending.rows, now=now, reached=pending.reached)
 
+    def settle_placements(self, *, now: datetime) -> None:
+        """Let placements follow the devices of the claims that were stored."""
+        self._claims.settle_placements(now=now)
+
+    def retry_placements(self) -> None:
+        self._claims.retry_later()
+
     def _to_row(self, kind: Kind, item: objects.Raw, *, how: str) -> ObservedObject | None:
         """Convert an observed object to a row; return None for an outdated heartbeat."""
         thing = decode(item, self._types[kind])
