@@ -1,7 +1,7 @@
 """Every slice driver, from registration to a running pod."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -12,12 +12,14 @@ import yaml
 from cryptography.fernet import Fernet
 from django.core.management import call_command
 
-from broker.models import Cluster, Gpu, Offering
+from broker.models import Allocation, Cluster, Gpu, Lease, Offering
+from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.labels import SELL_CPU
 from broker.services.clusters.agent.cluster_agent import ClusterAgent
 from broker.services.inventory import cluster_provisioners, gpu_catalogue
 from ports import clock
+from tenants.services.rls import tenant_scope
 from tests.broker.domain.fleet import MODELS
 from tests.cluster.installation import Installation
 from tests.cluster.installed import close
@@ -25,7 +27,15 @@ from tests.controlplane import devices
 from tests.controlplane.api import Object
 from tests.controlplane.nodes import GpuNode, Nodes, PlainNode
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
-from tests.simulation import MODEL, REGION, Simulation, create_tenant, reload_lease
+from tests.simulation import (
+    MODEL,
+    REGION,
+    Simulation,
+    create_tenant,
+    held_allocations,
+    reload_lease,
+    state_path,
+)
 
 SEEN_WITHIN_S = 60
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -42,6 +52,7 @@ class Way:
     isolation: str = "hardware"
     setup: dict[str, Any] = field(default_factory=dict)
     others: tuple[GpuNode, ...] = ()  # further nodes of the cluster
+    published_gpus: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -79,7 +90,7 @@ class Joined(Installation):
         self.node = nodes.add(way.machine)
         self.others = [nodes.add(each) for each in way.others]
         if way.setup:
-            devices.publish(plane.api, self.node)
+            devices.publish(plane.api, self.node, gpus=way.published_gpus)
         gpu_catalogue.load_gpu_models()
         file.write_text(yaml.safe_dump(plane.kubeconfig("admin", ADMINISTRATORS)))
         call_command(
@@ -104,6 +115,34 @@ class Joined(Installation):
 
     def gpus(self, node: str) -> list[Gpu]:
         return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=node))
+
+    def request(self, profile: str) -> Lease:
+        """Request a lease, and place it without asking the agent."""
+        what = Offering.objects.get(gpu_model=MODEL, profile=profile, isolation="hardware", price_class="on_demand")
+        lease = self.sim.request_lease(self.home, what, image="registry.example/acts:pull-0s")
+        self.sim.clock.at = datetime.now(UTC)
+        self.sim.run(0)
+        return reload_lease(lease)
+
+    def start_of(self, lease: Lease) -> int:
+        """Return where a lease's slice begins in our rows."""
+        (held,) = held_allocations(lease)
+        return int(held.placement.lower)
+
+    def device_of(self, lease: Lease) -> str:
+        """Return the device that a lease's claim was given, or an empty text."""
+        mine = [each for each in self.claims() if each["metadata"]["labels"][labels.LEASE] == lease.pk]
+        claim = max(mine, key=lambda each: int(each["metadata"]["labels"][labels.GENERATION]), default={})
+        results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+        return str(results[0]["device"]) if results else ""
+
+    def until_given(self, lease: Lease) -> str:
+        """Wait until the scheduler gave a device to a lease, while the agent does not look."""
+        end = clock.monotonic() + SEEN_WITHIN_S
+        while not (device := self.device_of(lease)):
+            assert clock.monotonic() < end, "no device was given to its claim"
+            clock.sleep(0.05)
+        return device
 
     def claims(self) -> list[Object]:
         """Return the claims of the project."""
@@ -169,3 +208,39 @@ def test_one_cluster_sells_nodes_of_three_drivers(join: Join) -> None:
     assert [bool(pods[name].get("resourceClaims")) for name in drivers] == [True, False, False]
     assert [resources[name]["limits"].get("nvidia.com/gpu", "") for name in drivers] == ["", "1", ""]
     assert resources[joined.others[1]]["limits"]["cpu"] == "4"
+
+
+def test_placements_follow_the_scheduler_and_the_next_leases_fit(join: Join) -> None:
+    """Where the small lease was booked at first, the last one would have had no place."""
+    joined = join(WAYS[0])
+    first = joined.request("1g.20gb")
+    assert joined.start_of(first) == 6
+    assert joined.until_given(first) == "gpu-0-mig-1g20gb-15-0"
+    joined.until(first, "active")
+    assert joined.start_of(first) == 0
+    small = joined.until(joined.request("1g.10gb"), "active")
+    joined.sim.release_lease(first)
+    joined.until(first, "released")
+    half = joined.until(joined.request("3g.40gb"), "active")
+    last = joined.until(joined.request("2g.20gb"), "active")
+    assert {joined.device_of(each): joined.start_of(each) for each in (small, half, last)} == {
+        "gpu-0-mig-1g10gb-19-2": 2,
+        "gpu-0-mig-3g40gb-9-4": 4,
+        "gpu-0-mig-2g20gb-14-0": 0,
+    }
+
+
+def test_a_lease_that_lost_its_slice_to_another_starts_on_the_next_gpu(join: Join) -> None:
+    joined = join(replace(WAYS[0], published_gpus=2))
+    first = joined.request("3g.40gb")
+    assert joined.start_of(first) == 4
+    assert joined.until_given(first) == "gpu-0-mig-3g40gb-9-0"
+    large = joined.request("4g.40gb")
+    with tenant_scope(large.tenant_id):
+        (booked,) = Allocation.objects.select_related("gpu").filter(lease=large)
+    assert (booked.gpu.index, booked.placement.lower) == (0, 0), "the agent has not told where the first is"
+    large = joined.until(large, "active", seconds=40)  # its pod would be unschedulable for longer
+    assert joined.device_of(large) == "gpu-1-mig-4g40gb-5-0"
+    assert state_path(large) == "requested queued provisioning queued provisioning active"
+    joined.until(first, "active")
+    assert joined.start_of(first) == 0
