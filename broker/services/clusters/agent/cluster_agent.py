@@ -126,7 +126,8 @@ class ClusterAgent:
         self.identity.refresh()
         self.nodes.check_lost(now=clock.now())
         self.repair.refresh()
-        self.objects.retry_placements()
+        if self.sees_all():
+            self.objects.retry_placements()
 
     def _repair_next(self) -> None:
         """Let the next objects be repaired, if the cluster is known and healthy."""

@@ -12,7 +12,7 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.agent.agent_heartbeat import LATE_S, heartbeat_age_s, heartbeat_ref
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
 from broker.provisioners.kubernetes.client import objects
-from broker.provisioners.kubernetes.client.kinds import Kind
+from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM, RESOURCE_SLICE, Kind
 from broker.provisioners.kubernetes.client.objects import decode
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.observe.object_lookup import spec_name_of
@@ -72,10 +72,12 @@ class ObjectWatch:
         observed_objects.record_observed(self.cluster, pending.rows, now=now, reached=pending.reached)
 
     def settle_placements(self, *, now: datetime) -> None:
-        """Let placements follow the devices of the claims that were stored."""
-        self._claims.settle_placements(now=now)
+        """Let placements follow the devices of stored claims, unless a list of them is incomplete."""
+        if self._listing.keys().isdisjoint((RESOURCE_CLAIM, RESOURCE_SLICE)):
+            self._claims.settle_placements(now=now)
 
     def retry_placements(self) -> None:
+        """Try placements again that could not follow the devices of claims."""
         self._claims.retry_later()
 
     def _to_row(self, kind: Kind, item: objects.Raw, *, how: str) -> ObservedObject | None:

@@ -10,7 +10,7 @@ from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, F
 from broker.provisioners.kubernetes.lease_creation import ForeignObjectError, repair_children
 from broker.provisioners.kubernetes.observe.object_lookup import LeaseObjects, anchor_ref
 from broker.provisioners.kubernetes.render.lease import lease_objects
-from tests.broker.provisioners.kubernetes.lease_specs import EVERY_TEMPLATE, PLUGIN, VOLUME
+from tests.broker.provisioners.kubernetes.lease_specs import DRIVERS, EVERY_TEMPLATE, PLUGIN, VOLUME
 from tests.broker.provisioners.kubernetes.scripted_server import (
     ReceivedRequest,
     ScriptedAnswer,
@@ -44,6 +44,13 @@ def test_an_existing_volume_claim_is_kept_and_other_lease_objects_are_repaired(s
     assert volume_claim_methods(wire.requests) == ["GET"], "the broker has no right to change it"
     applied = [each for each in wire.requests if each.body and each.body.get("kind") in OBJECTS]
     assert [each.body["kind"] for each in applied] == [kind for kind in OBJECTS if kind != "PersistentVolumeClaim"]
+
+
+def test_an_existing_resource_claim_is_never_changed(serve: StartServer) -> None:
+    """Its spec cannot change, and its lease may have moved to the start of its device."""
+    wire = serve(existing_objects())
+    repair_children(wire.api, DRIVERS["dra"], LEASE, FOUND)
+    assert [each.method for each in wire.requests if "/resourceclaims" in each.path] == ["GET"]
 
 
 @pytest.mark.parametrize(("before", "seconds"), [(timedelta(minutes=20), 8400), (timedelta(), 7200)])

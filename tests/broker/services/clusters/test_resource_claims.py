@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.models import Cluster, ClusterObject, Node
+from broker.models import Allocation, Cluster, ClusterObject, Node
 from broker.provisioners.base import spec_name
 from broker.provisioners.kubernetes import labels, names
 from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
@@ -14,6 +14,8 @@ from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM
 from broker.provisioners.kubernetes.client.objects import Raw
 from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
 from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.observed import claimed_placements
+from broker.services.clusters.observed.observed_claims import NODES_PER_TURN
 from broker.services.leases.provision_specs import load_provision_spec
 from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, TenantContext, offering, reload_lease
@@ -168,6 +170,92 @@ def test_a_deleted_claim_of_a_releasing_lease_notifies_nothing(scene: Scene) -> 
     scene.sim.release_lease(reload_lease(scene.lease))
     assert reload_lease(scene.lease).state == LeaseState.RELEASING
     assert scene.hears("DELETED", scene.claim("own")) == 0
+
+
+class DynamicScene(Scene):
+    """The same lease on a GPU whose devices state their memory slices as counters."""
+
+    def publishes(self, name: str, gpu: str) -> None:
+        """Publish a device before, and one after, the slice that was sold."""
+        if name != "own":
+            return
+        devices = [self.device(f"at-{start}", gpu, start) for start in range(7)]
+        ClusterObject.objects.create(
+            cluster=Cluster.objects.get(),
+            kind="ResourceSlice",
+            name="s-own",
+            uid="u-own",
+            version=1,
+            body={
+                "metadata": {"name": "s-own"},
+                "spec": {"driver": DRA_DRIVER_NAME, "nodeName": self.place.host, "devices": devices},
+            },
+            seen_at=self.sim.now,
+        )
+
+    @staticmethod
+    def device(name: str, gpu: str, start: int) -> Body:
+        counters = [{"counterSet": "gpu-0", "counters": {f"memory-slice-{start}": {"value": "1"}}}]
+        attributes = {"parentUUID": {"string": gpu}, "profile": {"string": "1g.10gb"}}
+        return {"name": name, "attributes": attributes, "consumesCounters": counters}
+
+    @property
+    def start(self) -> int:
+        with tenant_scope(self.lease.tenant_id):
+            return int(Allocation.objects.get(lease=self.lease, released_at=None).placement.lower)
+
+
+@pytest.fixture
+def dynamic(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext) -> DynamicScene:
+    return DynamicScene(agent.cluster, sim, kestrel)
+
+
+def test_a_placement_follows_the_device_of_its_claim(dynamic: DynamicScene) -> None:
+    assert dynamic.hears("ADDED", dynamic.claim()) == 0
+    before = dynamic.start
+    assert dynamic.hears("MODIFIED", dynamic.claim("at-5")) == 0
+    assert (before, dynamic.start, dynamic.strange) == (0, 5, "")
+
+
+def test_placements_wait_for_a_complete_list_of_claims(dynamic: DynamicScene) -> None:
+    dynamic.hears("BEGUN")
+    dynamic.hears("PAGED", dynamic.claim("at-5"))
+    assert dynamic.start == 0
+    dynamic.hears("LISTED")
+    assert dynamic.start == 5
+
+
+def test_placements_that_could_not_follow_are_tried_again(
+    dynamic: DynamicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([False, True])
+    tried: list[str] = []
+    monkeypatch.setattr(
+        claimed_placements, "settle_node", lambda cluster, node, *, now: tried.append(node) is None and next(answers)
+    )
+    dynamic.hears("ADDED", dynamic.claim("at-5"))
+    dynamic.agent.absorb([], now=dynamic.sim.now)
+    assert len(tried) == 1
+    monkeypatch.setattr(dynamic.agent, "sees_all", lambda: True)
+    for _ in range(2):
+        dynamic.agent._check_changes()
+        dynamic.agent.absorb([], now=dynamic.sim.now)
+    assert tried == [dynamic.place.host] * 2
+
+
+def test_placements_of_many_nodes_follow_in_several_turns(
+    dynamic: DynamicScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(claimed_placements, "settle_node", lambda cluster, node, *, now: tried.append(node) is None)
+    claim = dynamic.claim()
+    pools = [f"n{number:02}" for number in range(NODES_PER_TURN + 2)]
+    results = [{"driver": DRA_DRIVER_NAME, "pool": pool, "device": "at-5"} for pool in pools]
+    claim["status"] = {"allocation": {"devices": {"results": results}}}
+    dynamic.hears("ADDED", claim)
+    assert tried == pools[:NODES_PER_TURN]
+    dynamic.agent.absorb([], now=dynamic.sim.now)
+    assert tried == pools
 
 
 def test_only_dra_clusters_without_extended_resources_watch_resource_claims(agent: ClusterAgent) -> None:
