@@ -10,6 +10,7 @@ from broker.domain.lifecycle.states import LeaseState
 from broker.models import Allocation, ClusterObject, Gpu, Lease, PromisedSlot, SpotReclaim
 from broker.services.leases.abandoned_placements import SLICE_TAKEN
 from broker.services.placement.shared_index import current_index
+from broker.services.reconciler import lease_reconciler
 from tenants.services.rls import tenant_scope
 from tests.broker.services.clusters.dynamic_devices import DynamicGpu
 from tests.database import OwnDatabase
@@ -135,6 +136,15 @@ def test_a_lease_whose_place_is_taken_is_placed_elsewhere(sim: Simulation) -> No
     assert Gpu.objects.sellable().count() == 2, "its node refused nothing"
     assert gpu.settle()
     assert gpu.starts() == {first.pk: 3, third.pk: 4}
+
+
+@pytest.mark.parametrize("state", [S.ACTIVE, S.RELEASED])
+def test_a_lease_that_has_begun_is_not_placed_elsewhere(
+    gpu: DynamicGpu, tenant: TenantContext, state: LeaseState
+) -> None:
+    lease = gpu.sim.create_lease(tenant, offering("1g.10gb"), state)
+    lease_reconciler.refuse_placement(lease.pk, lease.tenant_id, lease.generation, why=SLICE_TAKEN, now=gpu.sim.now)
+    assert reload_lease(lease).state == state
 
 
 @pytest.mark.parametrize("why", ["active", "abandoned", "relocation"])

@@ -13,6 +13,7 @@ from broker.models import Gpu, Lease, Relocation, RelocationPlan
 from broker.provisioners.base import Observation, ObservedState, ProvisionSpec
 from broker.provisioners.simulated import SimulatedProvisioner
 from broker.services.leases import relocation_consent
+from broker.services.leases.abandoned_placements import SLICE_TAKEN
 from broker.services.leases.lifecycle import stop_and_start
 from broker.services.leases.relocation_consent import LeaseBeingRelocated
 from broker.services.reconciler import lease_reconciler
@@ -64,6 +65,17 @@ def cancel(plan: RelocationPlan, sim: Simulation) -> None:
 def is_at_source(lease: Lease, move: Relocation) -> bool:
     (place,) = held_allocations(lease)
     return (place.gpu_id, place.placement.lower) == (move.from_gpu_id, move.from_start)
+
+
+def test_a_lease_returns_if_its_target_slot_went_to_another(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    run_until(sim, plan, lease, S.PROVISIONING)
+    generation = reload_lease(lease).generation
+    lease_reconciler.refuse_placement(lease.pk, lease.tenant_id, generation, why=SLICE_TAKEN, now=sim.now)
+    sim.run_with_sweeps(30)
+    assert is_at_source(lease, move)
+    assert (reload_lease(lease).state, relocations_of(plan)[0].why) == (S.ACTIVE, SLICE_TAKEN)
 
 
 @pytest.mark.deep
