@@ -45,6 +45,11 @@ def largest_resources(offering: Offering) -> HostResources:
     return smallest_of(each.share(size, grid) for each in supplies.get((offering.model, offering.region), ()))
 
 
+def share_of_slice(offering: Offering, supply: NodeSupply) -> HostResources:
+    """Return what a node has for each slice of an offering."""
+    return supply.share(*_slice_of(offering))
+
+
 def _default_share(offering: Offering) -> HostResources:
     return DEFAULT_OF_A_GPU.share(*_slice_of(offering))
 

@@ -1,12 +1,15 @@
 """Input of the relocation planner: one cluster's GPUs of one model and their leases."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Count
+
 from broker.domain.defragmentation.evacuation import AreNear
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.geometry.host_resources import exceeded_fields
 from broker.domain.geometry.published_profiles import PublishedProfiles, published_profiles
 from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.buckets.state_buckets import StateBuckets
@@ -16,6 +19,8 @@ from broker.domain.placement.gangs.topology import GpuLink, GpuLinks, topology_o
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
 from broker.provisioners.kubernetes.drivers.driver_registry import cluster_picks_gpus, dynamic_isolations
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from broker.services.inventory.node_supplies import NodeSupply
+from broker.services.inventory.offering_resources import lease_resources, share_of_slice
 from ports.postgres.sql_statements import query_rows
 from tenants.services.rls import staff_scope
 
@@ -95,7 +100,7 @@ def _is_placed_by_us(driver: str, cluster: Cluster) -> bool:
 
 def _load_placements(gpus: Sequence[Gpu]) -> dict[str, list[Allocation]]:
     found: dict[str, list[Allocation]] = {gpu.pk: [] for gpu in gpus}
-    rows = Allocation.objects.filter(gpu__in=list(found), released_at=None).select_related("lease")
+    rows = Allocation.objects.filter(gpu__in=list(found), released_at=None).select_related("lease__offering")
     for each in rows.order_by("gpu_id", "placement"):
         found[each.gpu_id].append(each)
     return found
@@ -119,10 +124,11 @@ def _build_pool(
     nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in dedicated}))}
     fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in dedicated]))
     cost_s = STOP_ESTIMATE_S + _median_start_s(model, cluster.region)
+    supplies = _node_supplies(dedicated)
     for number, gpu in enumerate(dedicated):
         for each in held[gpu.pk]:
             profile, start = numbers[each.profile, each.isolation], each.placement.lower
-            cost = cost_s if _is_relocatable(each, now) else None
+            cost = cost_s if _is_relocatable(each, now) and _fits_on_other_nodes(each, gpu.node_id, supplies) else None
             fleet.place_on(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
     everything = {each.pk: each for its in held.values() for each in its}
     return RelocationPool(cluster, model, tuple(dedicated), everything, fleet, numbers)
@@ -139,6 +145,23 @@ def _is_relocatable(held: Allocation, now: datetime) -> bool:
     return (
         lease.relocatable and at_rest and present and lease.ends_at is not None and lease.ends_at > now + MIN_REMAINING
     )
+
+
+def _node_supplies(gpus: Sequence[Gpu]) -> dict[str, NodeSupply]:
+    """Return what the nodes of some GPUs have for leases, by node."""
+    nodes = {gpu.node_id: gpu.node for gpu in gpus}
+    counts = dict(Gpu.objects.filter(node__in=nodes).values_list("node").annotate(Count("pk")).order_by())
+    return {pk: NodeSupply(node.host_resources, counts[pk]) for pk, node in nodes.items()}
+
+
+def _fits_on_other_nodes(held: Allocation, here: str, supplies: Mapping[str, NodeSupply]) -> bool:
+    """Return whether every other node of the pool has room for what a lease was promised.
+
+    The planner knows GPUs and no CPUs: a lease with more than its offering brings now stays where one has too little.
+    """
+    needed, offering = lease_resources(held.lease), held.lease.offering
+    others = {supply for node, supply in supplies.items() if node != here}
+    return not any(exceeded_fields(needed, share_of_slice(offering, supply)) for supply in others)
 
 
 def _median_start_s(model: str, region: str) -> int:

@@ -5,10 +5,14 @@ from datetime import datetime, timedelta
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from broker.domain.geometry.gpu_state import EMPTY_GPU, GpuState
+from broker.domain.geometry.host_resources import exceeded_fields
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Allocation, Gpu, LayoutPolicy, Lease, Relocation
 from broker.provisioners.kubernetes.drivers.driver_registry import dynamic_isolations
+from broker.services.inventory.foreign_use import IN_USE
 from broker.services.inventory.gpu_catalogue import profile_named, profile_of
+from broker.services.inventory.node_supplies import NodeSupply
+from broker.services.inventory.offering_resources import describe_amount, lease_resources, share_of_slice
 from broker.services.leases.lifecycle import program_ends
 from ports.postgres.sql_statements import query_rows
 
@@ -41,13 +45,30 @@ def _target_obstacle(lease: Lease, move: Relocation) -> str:
     gpu = Gpu.objects.sellable().select_related("node__cluster").filter(pk=move.to_gpu_id).first()
     if gpu is None:
         return "the target GPU is out of service"
-    return "" if _is_target_free(gpu, lease, move) else "the target slice is in use"
+    if not _is_target_free(gpu, lease, move):
+        return "the target slice is in use"
+    return _missing_resources(gpu, lease, move)
+
+
+def _missing_resources(gpu: Gpu, lease: Lease, move: Relocation) -> str:
+    """Return what the target's node has too little of for what the lease was promised.
+
+    A lease keeps what its offering brought when it was requested, and brings that along.
+    """
+    if Gpu.objects.filter(pk=move.from_gpu_id, node=gpu.node_id).exists():
+        return ""  # it takes up there what it leaves there
+    supply = NodeSupply(gpu.node.host_resources, Gpu.objects.filter(node=gpu.node_id).count())
+    available, needed = share_of_slice(lease.offering, supply), lease_resources(lease)
+    for name in exceeded_fields(needed, available):
+        wanted, there = (describe_amount(name, getattr(each, name)) for each in (needed, available))
+        return f"the lease has {wanted}, and the target's node has {there} for such a slice"
+    return ""
 
 
 def _is_target_free(gpu: Gpu, lease: Lease, move: Relocation) -> bool:
     profile = profile_of(lease.offering)
     if gpu.layout_policy == LayoutPolicy.FIXED:
-        cut = [(each["profile"], each["start"]) for each in gpu.fixed_layout]
+        cut = [(each["profile"], each["start"]) for each in gpu.fixed_layout if not each.get(IN_USE)]
         can_be_had = (profile.name, move.to_start) in cut
     elif gpu.published is not None:
         can_be_had = move.to_start in gpu.published.get(profile.name, ())

@@ -7,7 +7,8 @@ import pytest
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
 from broker.domain.repartition.gpu_layouts import GpuLayout
-from broker.models import Cluster, Gpu, Lease, Relocation, RelocationPlan
+from broker.models import Cluster, Gpu, Lease, Node, Relocation, RelocationPlan
+from broker.services.inventory.hardware import SimulatedRack
 from broker.services.leases import relocation_records
 from broker.services.relocation import (
     plan_decisions,
@@ -18,7 +19,7 @@ from broker.services.relocation import (
 )
 from broker.services.repartition import layout_rows as cutting
 from tenants.services.errors import StaleVersion
-from tenants.services.rls import tenant_scope
+from tenants.services.rls import staff_scope, tenant_scope
 from tests.broker.services.relocation.scattered_leases import (
     NOTICE_S,
     accept_plan,
@@ -28,7 +29,18 @@ from tests.broker.services.relocation.scattered_leases import (
     relocations_of,
     scatter_leases,
 )
-from tests.simulation import OPERATOR, Simulation, TenantContext, create_gpus, create_tenant, lose_gpu, reload_lease
+from tests.simulation import (
+    MODEL,
+    OPERATOR,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    lose_gpu,
+    reload_lease,
+)
 
 Event = Callable[[Simulation, Lease, Relocation], None]
 M, P = RelocationState, RelocationPlanState
@@ -195,3 +207,60 @@ def test_no_plan_is_proposed_for_clusters_that_choose_gpus_themselves(sim: Simul
     assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
     Cluster.objects.update(driver_options={"extended": False})
     assert relocations_of(propose_plan(sim))
+
+
+@pytest.fixture
+def two_nodes(sim: Simulation) -> RelocationPlan:
+    """Propose to relocate a lease to another node."""
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
+    made = create_tenant("Kestrel")
+    scatter_leases(sim, made, made, relocatable=True)
+    return propose_plan(sim)
+
+
+def target_node(move: Relocation) -> Node:
+    return Node.objects.get(gpus=move.to_gpu_id)
+
+
+def test_a_lease_is_not_relocated_to_a_node_with_less_cpu_than_it_has(
+    sim: Simulation, two_nodes: RelocationPlan
+) -> None:
+    (move,) = relocations_of(two_nodes)
+    change(Lease(pk=move.lease_id, tenant_id=move.tenant_id), cpu_milli=2000)
+    plan_decisions.accept_plan(two_nodes, why="go", actor=OPERATOR, now=sim.now)
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert plan_log(two_nodes).split()[:3] == ["proposed", "accepted", "1:undone"]
+    why = "the lease has 2 CPUs, and the target's node has 1.5 CPUs for such a slice"
+    assert relocations_of(two_nodes)[0].why == why
+
+
+def test_a_lease_with_more_than_its_offering_has_moves_to_a_node_with_enough(
+    sim: Simulation, two_nodes: RelocationPlan
+) -> None:
+    (move,) = relocations_of(two_nodes)
+    change(Lease(pk=move.lease_id, tenant_id=move.tenant_id), cpu_milli=2000)
+    Node.objects.filter(pk=target_node(move).pk).update(cpu_milli=16_000)
+    with tenant_scope(move.tenant_id):
+        lease = Lease.objects.select_related("offering").get(pk=move.lease_id)
+        assert target_slots.relocation_obstacle(lease, move, now=sim.now) == ""
+
+
+def test_the_planner_leaves_out_leases_for_which_a_node_has_too_little(
+    sim: Simulation, two_nodes: RelocationPlan
+) -> None:
+    for lease in active_leases():
+        change(lease, cpu_milli=2000)
+    assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
+
+
+def active_leases() -> list[Lease]:
+    with staff_scope():
+        return list(Lease.objects.filter(state="active"))
+
+
+def test_a_lease_moves_within_its_node_whatever_it_was_promised(sim: Simulation, kestrel: TenantContext) -> None:
+    (move,) = relocations_of(propose_plan(sim))
+    change(Lease(pk=move.lease_id, tenant_id=move.tenant_id), cpu_milli=50_000)
+    with tenant_scope(move.tenant_id):
+        lease = Lease.objects.select_related("offering").get(pk=move.lease_id)
+        assert target_slots.relocation_obstacle(lease, move, now=sim.now) == ""
