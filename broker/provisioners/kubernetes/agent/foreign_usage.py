@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from fractions import Fraction
 from threading import Lock
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,30 +11,30 @@ from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.kinds import POD, Kind
 from broker.provisioners.kubernetes.client.objects import ApiStruct, FullObjectMeta, ResourceClaim, decode
-from broker.provisioners.kubernetes.client.quantities import ZERO, parse_quantity
+from broker.provisioners.kubernetes.client.pod_requests import (
+    Amounts,
+    PodRequestsSpec,
+    add_amounts,
+    node_owner,
+    pod_requests,
+    raise_amounts,
+)
 from broker.provisioners.kubernetes.drivers.discovered_inventory import ForeignNodeUsage
+from ports import clock
 
 HAMI_DEVICES = "hami.io/vgpu-devices-allocated"
 ENDED_PHASES = ("Succeeded", "Failed")
+RESTART_S = 600.0  # for so long a daemon set's missing pod counts: it is being replaced
 ObjectKey = tuple[str, str]  # namespace, name
-Amounts = dict[str, Fraction]  # by resource name
 
 
-class ResourceRequests(ApiStruct):
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
+class PodUsage(NamedTuple):
+    """What one pod of others holds, and where."""
 
-
-class ContainerRequests(ApiStruct):
-    resources: ResourceRequests = msgspec.field(default_factory=ResourceRequests)
-    restart_policy: str = ""  # Always: a sidecar among the init containers
-
-
-class ForeignPodSpec(ApiStruct):
-    node_name: str = ""
-    containers: list[ContainerRequests] = []
-    init_containers: list[ContainerRequests] = []
-    overhead: dict[str, str] = {}
+    node: str
+    requests: Amounts
+    gpus: tuple[str, ...]
+    owner: str  # the daemon set or static pod it belongs to; empty: an ordinary pod
 
 
 class ForeignPodStatus(ApiStruct):
@@ -45,8 +45,34 @@ class ForeignPod(ApiStruct):
     """A pod of others, with what it requests."""
 
     metadata: FullObjectMeta
-    spec: ForeignPodSpec = msgspec.field(default_factory=ForeignPodSpec)
+    spec: PodRequestsSpec = msgspec.field(default_factory=PodRequestsSpec)
     status: ForeignPodStatus = msgspec.field(default_factory=ForeignPodStatus)
+
+
+class NodeUsage:
+    """What others hold of one node, while it is summed up."""
+
+    def __init__(self) -> None:
+        self.amounts: Amounts = {}
+        self.ordinary: Amounts = {}
+        self.daemon_sets: dict[str, Amounts] = {}  # by daemon set or static pod
+        self.devices: dict[str, str] = {}
+
+    def add(self, pod: PodUsage, name: str) -> None:
+        """Add a pod; an update may run a daemon set's old pod and its new one at once."""
+        add_amounts(self.amounts, pod.requests)
+        self.devices.update(dict.fromkeys(pod.gpus, name))
+        if pod.owner:
+            raise_amounts(self.daemon_sets.setdefault(pod.owner, {}), pod.requests)
+        else:
+            add_amounts(self.ordinary, pod.requests)
+
+    def summary(self) -> ForeignNodeUsage:
+        """Return the sums."""
+        together: Amounts = {}
+        for requests in self.daemon_sets.values():
+            add_amounts(together, requests)
+        return ForeignNodeUsage(self.amounts, self.devices, together, self.ordinary)
 
 
 class ForeignUsage:
@@ -54,7 +80,9 @@ class ForeignUsage:
 
     def __init__(self, installation: str) -> None:
         self._installation, self._lock = installation, Lock()
-        self._pods: dict[ObjectKey, tuple[str, Amounts, tuple[str, ...]]] = {}
+        self._pods: dict[ObjectKey, PodUsage] = {}
+        # Last requests of daemon sets' pods that are gone, by node and daemon set, and until when they count.
+        self._gone: dict[tuple[str, str], tuple[Amounts, float]] = {}
         self._claims: dict[ObjectKey, list[tuple[str, str]]] = {}  # (pool, device)
         self._listing: dict[Kind, set[ObjectKey]] = {}
         self._unlisted: set[Kind] = set()
@@ -81,16 +109,21 @@ class ForeignUsage:
 
     def by_node(self) -> dict[str, ForeignNodeUsage]:
         """Return what others hold, by node name; a DRA pool has its node's name."""
-        amounts: dict[str, Amounts] = defaultdict(dict)
-        devices: dict[str, dict[str, str]] = defaultdict(dict)
+        found: dict[str, NodeUsage] = defaultdict(NodeUsage)
         with self._lock:
-            for (namespace, name), (node, requests, gpus) in self._pods.items():
-                _add(amounts[node], requests)
-                devices[node].update(dict.fromkeys(gpus, f"{namespace}/{name}"))
+            self._forget_old()
+            for (node, owner), (requests, _) in self._gone.items():
+                found[node].daemon_sets[owner] = dict(requests)
+            for (namespace, name), pod in self._pods.items():
+                found[pod.node].add(pod, f"{namespace}/{name}")
             for (namespace, name), held in self._claims.items():
                 for pool, device in held:
-                    devices[pool][device] = f"{namespace}/{name}"
-        return {node: ForeignNodeUsage(amounts[node], devices[node]) for node in {*amounts, *devices}}
+                    found[pool].devices[device] = f"{namespace}/{name}"
+        return {node: usage.summary() for node, usage in found.items()}
+
+    def _forget_old(self) -> None:
+        moment = clock.monotonic()
+        self._gone = {key: kept for key, kept in self._gone.items() if kept[1] > moment}
 
     def begun(self, kind: Kind) -> None:
         self._listing[kind] = set()
@@ -102,7 +135,7 @@ class ForeignUsage:
         there = self._listing.pop(kind, set())
         with self._lock:
             for key in {*self._known(kind)} - there:
-                del self._known(kind)[key]
+                self._drop(kind, key)
             self._unlisted -= {kind}
             self._changed = True
 
@@ -110,7 +143,7 @@ class ForeignUsage:
         key = self._keep(kind, item)
         if how == "DELETED":
             with self._lock:
-                self._changed |= self._known(kind).pop(key, None) is not None
+                self._drop(kind, key)
 
     def heard(self, kind: Kind, version: int) -> None:
         """Ignore bookmarks: nothing is stored by version."""
@@ -123,11 +156,18 @@ class ForeignUsage:
         with self._lock:
             known = self._known(kind)
             if not held:
-                self._changed |= known.pop(key, None) is not None
+                self._drop(kind, key)
             elif known.get(key) != held:
                 known[key] = held
                 self._changed = True
         return key
+
+    def _drop(self, kind: Kind, key: ObjectKey) -> None:
+        """Forget an object; a daemon set's pod counts until it has been replaced."""
+        held = self._known(kind).pop(key, None)
+        self._changed |= held is not None
+        if isinstance(held, PodUsage) and held.owner:
+            self._gone[held.node, held.owner] = held.requests, clock.monotonic() + RESTART_S
 
     def _read(self, kind: Kind, item: objects.Raw) -> tuple[ObjectKey, object]:
         if kind is POD:
@@ -137,39 +177,14 @@ class ForeignUsage:
         devices = [(each.pool, each.device) for each in claim.devices]
         return (claim.metadata.namespace, claim.metadata.name), devices
 
-    def _pod_usage(self, pod: ForeignPod) -> tuple[str, Amounts, tuple[str, ...]] | None:
-        """Return a pod's node, requests and GPUs; None if it holds nothing or is ours."""
+    def _pod_usage(self, pod: ForeignPod) -> PodUsage | None:
+        """Return what a pod holds; None if it holds nothing or is ours."""
         marks = pod.metadata.labels
         ours = labels.LEASE in marks and labels.INSTALLATION not in marks
         if ours or not pod.spec.node_name or pod.status.phase in ENDED_PHASES:
             return None
         gpus = _hami_gpus(pod.metadata.annotations.get(HAMI_DEVICES, ""))
-        return pod.spec.node_name, pod_requests(pod.spec), gpus
-
-
-def pod_requests(spec: ForeignPodSpec) -> Amounts:
-    """Return what a pod holds of its node, as the scheduler counts it."""
-    sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
-    starting = [each for each in spec.init_containers if each.restart_policy != "Always"]
-    total = _sum_requests([*spec.containers, *sidecars])
-    for each in starting:
-        for name, amount in _sum_requests([each]).items():
-            total[name] = max(total.get(name, ZERO), amount)
-    _add(total, {name: parse_quantity(text) for name, text in spec.overhead.items()})
-    return total
-
-
-def _sum_requests(containers: Iterable[ContainerRequests]) -> Amounts:
-    total: Amounts = {}
-    for each in containers:
-        wanted = {**each.resources.limits, **each.resources.requests}
-        _add(total, {name: parse_quantity(text) for name, text in wanted.items()})
-    return total
-
-
-def _add(total: Amounts, more: Amounts) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, ZERO) + amount
+        return PodUsage(pod.spec.node_name, pod_requests(pod.spec), gpus, node_owner(pod.metadata))
 
 
 def _hami_gpus(annotation: str) -> tuple[str, ...]:

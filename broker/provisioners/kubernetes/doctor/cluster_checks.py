@@ -1,13 +1,18 @@
 """Checks of cluster state: nodes, storage, ingress, leftovers and foreign pods."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from broker.domain.geometry.host_resources import HostResources, exceeded_fields
+from broker.domain.geometry.host_resources import HostResources, exceeded_fields, format_cpus, format_size
 from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.client.pod_requests import Amounts, add_amounts, node_owner, pod_requests
+from broker.provisioners.kubernetes.client.quantities import ZERO
 from broker.provisioners.kubernetes.doctor.findings import CheckResult, ClusterCheck, bad, list_some, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.gpu_checks import gpu_nodes
-from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, require_readable
-from broker.provisioners.kubernetes.drivers.node_resources import node_resources
+from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, UnreadablePart, require_readable
+from broker.provisioners.kubernetes.drivers.discovered_inventory import NO_FOREIGN_USAGE, ForeignNodeUsage
+from broker.provisioners.kubernetes.drivers.node_resources import CPU, MEMORY, node_resources
 from broker.provisioners.kubernetes.tolerations import is_tolerated
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -77,7 +82,11 @@ def _check_cordoned(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_node_resources(s: ClusterSnapshot) -> CheckResult:
-    there = {node.metadata.name: node_resources(node) for node in require_readable(s.nodes)}
+    used = _daemon_set_usage(s)
+    there = {
+        node.metadata.name: node_resources(node, used.get(node.metadata.name, NO_FOREIGN_USAGE))
+        for node in require_readable(s.nodes)
+    }
     machines = [found for found in require_readable(s.inventory) if found.gpus and found.name in there]
     shares = {found.name: there[found.name].share(1, 1, gpus=len(found.gpus)) for found in machines}
     if poor := [name for name, share in shares.items() if exceeded_fields(LEAST_OF_A_GPU, share)]:
@@ -88,7 +97,26 @@ def _check_node_resources(s: ClusterSnapshot) -> CheckResult:
         )
     if silent := [name for name, share in shares.items() if not (share.cpu_milli and share.memory_mib)]:
         return unknown(f"no allocatable CPU or memory: {list_some(silent)}", "Check the kubelets of these nodes.")
-    return ok(f"{len(shares)} GPU nodes have CPU and memory for each GPU")
+    return ok(f"{len(shares)} GPU nodes have CPU and memory for each GPU{_describe_daemon_sets(shares, used)}")
+
+
+def _daemon_set_usage(s: ClusterSnapshot) -> dict[str, ForeignNodeUsage]:
+    """Return what daemon sets and static pods request, by node; nothing if pods cannot be read."""
+    amounts: dict[str, Amounts] = defaultdict(dict)
+    for pod in () if isinstance(s.pods, UnreadablePart) else s.pods:
+        if node_owner(pod.metadata):
+            add_amounts(amounts[pod.spec.node_name], pod_requests(pod.spec))
+    return {node: ForeignNodeUsage(daemon_sets=its) for node, its in amounts.items()}
+
+
+def _describe_daemon_sets(machines: Iterable[str], used: Mapping[str, ForeignNodeUsage]) -> str:
+    """Return how much daemon sets request on the node where it is most; empty if nothing."""
+    most = max(machines, key=lambda name: used[name].daemon_sets.get(CPU, ZERO) if name in used else ZERO, default="")
+    if most not in used:
+        return ""
+    its = used[most].daemon_sets
+    cpus, memory = format_cpus(int(its.get(CPU, ZERO) * 1000)), format_size(int(its.get(MEMORY, ZERO) / 2**20))
+    return f"; daemon sets and static pods request up to {cpus} CPUs and {memory} memory ({most})"
 
 
 def _check_storage(s: ClusterSnapshot) -> CheckResult:

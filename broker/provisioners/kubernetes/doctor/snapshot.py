@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from broker.provisioners.kubernetes.client.objects import ApiStruct, ClusterNode, FullObjectMeta, ResourceSlice
+from broker.provisioners.kubernetes.client.pod_requests import PodRequestsSpec
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
 from broker.provisioners.kubernetes.drivers.driver_registry import CLUSTER_DRIVERS
 from broker.provisioners.kubernetes.render.rbac import AccessRight
@@ -42,18 +43,8 @@ class ServerVersion(ApiStruct):
     git_version: str = ""
 
 
-class ResourceLimits(ApiStruct):
-    limits: dict[str, str] = {}
-
-
-class ContainerResources(ApiStruct):
-    resources: ResourceLimits = msgspec.field(default_factory=ResourceLimits)
-
-
-class PodResourcesSpec(ApiStruct):
-    node_name: str = ""
+class PodResourcesSpec(PodRequestsSpec):
     host_network: bool = False
-    containers: list[ContainerResources] = []
 
 
 class PodResources(ApiStruct):

@@ -49,6 +49,8 @@ class ForeignNodeUsage:
 
     amounts: Mapping[str, Fraction] = field(default_factory=dict)  # by resource name
     devices: Mapping[str, str] = field(default_factory=dict)  # DRA device name or GPU UUID -> its holder
+    daemon_sets: Mapping[str, Fraction] = field(default_factory=dict)  # of it, what daemon sets and static pods request
+    ordinary: Mapping[str, Fraction] = field(default_factory=dict)  # and what all other pods do
 
 
 NO_FOREIGN_USAGE = ForeignNodeUsage()
@@ -71,6 +73,7 @@ class DiscoveredNode:
     offers_none: bool = False  # it has GPUs and offers none of them at present
     resources: HostResources = UNKNOWN  # what it has for leases
     driver: str = ""  # name of the driver that requests its slices
+    resources_left: HostResources = UNKNOWN  # what other pods leave of them at present
 
 
 def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:

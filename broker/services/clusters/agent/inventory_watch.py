@@ -17,7 +17,7 @@ from broker.provisioners.kubernetes.client.objects import T, decode
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.drivers.cpu import offer_remaining_cpus
 from broker.provisioners.kubernetes.drivers.discovered_inventory import NO_FOREIGN_USAGE, DiscoveredNode
-from broker.provisioners.kubernetes.drivers.node_resources import node_resources
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources, resources_left
 from broker.provisioners.kubernetes.observe.node_refusal import node_refusal
 from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES
@@ -76,8 +76,9 @@ class InventoryWatch:
                 replace(
                     each,
                     refusal=node_refusal(node, tolerations),
-                    resources=node_resources(node),
-                    foreign=foreign.get(each.name, NO_FOREIGN_USAGE),
+                    resources=node_resources(node, usage := foreign.get(each.name, NO_FOREIGN_USAGE)),
+                    resources_left=resources_left(node, usage),
+                    foreign=usage,
                 )
             )
             if (node := known.get(each.name))

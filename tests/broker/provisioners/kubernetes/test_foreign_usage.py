@@ -1,13 +1,18 @@
 """What pods and claims outside the broker hold, as a watch reports them."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 
-from broker.provisioners.kubernetes.agent.foreign_usage import ForeignPodSpec, ForeignUsage, pod_requests
+from broker.provisioners.kubernetes.agent import foreign_usage
+from broker.provisioners.kubernetes.agent.foreign_usage import ForeignUsage
 from broker.provisioners.kubernetes.client.kinds import POD, RESOURCE_CLAIM, Kind
 from broker.provisioners.kubernetes.client.objects import Raw
+from broker.provisioners.kubernetes.client.pod_requests import PodRequestsSpec, pod_requests
+from broker.provisioners.kubernetes.render.image_prepulls import prepull_daemon_set
 
 OURS = "ins_1"
 
@@ -116,7 +121,7 @@ def test_a_pod_holds_what_the_scheduler_counts_for_it() -> None:
     """The largest init container counts, or all containers; sidecars and overhead are added."""
 
     def cpus(**spec: Any) -> Fraction:
-        return pod_requests(msgspec.convert(spec, ForeignPodSpec))["cpu"]
+        return pod_requests(msgspec.convert(spec, PodRequestsSpec))["cpu"]
 
     two = [container("1"), container("500m")]
     assert cpus(containers=two) == Fraction(3, 2)
@@ -127,3 +132,62 @@ def test_a_pod_holds_what_the_scheduler_counts_for_it() -> None:
 
 def test_the_selector_excludes_this_installation_only() -> None:
     assert ForeignUsage(OURS).selector == "gpubroker.dev/installation!=ins_1"
+
+
+def owned(name: str, kind: str = "DaemonSet", owner: str = "cilium", cpu: str = "500m") -> Raw:
+    """Return a pod that a controller of this kind keeps on its node."""
+    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": True}]
+    return raw(
+        {
+            "metadata": {"name": name, "namespace": "kube-system", "ownerReferences": owners},
+            "spec": {"nodeName": "n1", "containers": [container(cpu)]},
+            "status": {"phase": "Running"},
+        }
+    )
+
+
+def daemon_cpus(usage: ForeignUsage) -> Fraction:
+    return Fraction(usage.by_node()["n1"].daemon_sets.get("cpu", 0))
+
+
+@pytest.fixture
+def moments(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Stop the clock, except for the seconds added here."""
+    passed = [5000.0]
+    monkeypatch.setattr(foreign_usage, "clock", SimpleNamespace(monotonic=lambda: sum(passed)))
+    return passed
+
+
+def test_pods_of_daemon_sets_and_static_pods_are_told_from_others() -> None:
+    static = owned("kube-proxy-n1", kind="Node", owner="n1", cpu="100m")
+    ordinary = [pod(), owned("web-1", kind="ReplicaSet", owner="web")]
+    found = usage_after(owned("cilium-x"), owned("exporter-x", owner="exporter"), static, *ordinary).by_node()["n1"]
+    assert found.daemon_sets == {"cpu": Fraction(11, 10)}
+    assert found.ordinary["cpu"] == 1
+    assert found.amounts["cpu"] == Fraction(21, 10)
+
+
+def test_a_daemon_set_counts_while_its_pod_is_replaced(moments: list[float]) -> None:
+    usage = usage_after(owned("cilium-old", cpu="2"))
+    usage.changed(POD, "DELETED", owned("cilium-old", cpu="2"), 6)
+    assert daemon_cpus(usage) == 2
+    usage.changed(POD, "ADDED", owned("cilium-new", cpu="2"), 7)
+    assert daemon_cpus(usage) == 2
+
+
+def test_a_removed_daemon_set_stops_counting_after_ten_minutes(moments: list[float]) -> None:
+    usage = usage_after(owned("cilium-old", cpu="2"))
+    usage.changed(POD, "DELETED", owned("cilium-old", cpu="2"), 6)
+    moments.append(599.0)
+    assert daemon_cpus(usage) == 2
+    moments.append(2.0)
+    assert usage.by_node() == {}
+
+
+def test_a_daemon_set_counts_once_while_its_old_and_new_pods_run(moments: list[float]) -> None:
+    assert daemon_cpus(usage_after(owned("cilium-old", cpu="1"), owned("cilium-new", cpu="3"))) == 3
+
+
+def test_pods_that_keep_images_for_us_hold_nothing() -> None:
+    template = prepull_daemon_set("alpine:3")["spec"]["template"]
+    assert not any(pod_requests(msgspec.convert(template["spec"], PodRequestsSpec)).values())

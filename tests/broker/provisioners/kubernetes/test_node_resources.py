@@ -1,13 +1,15 @@
 """What nodes have for leases, in the forms in which vendors' nodes report it."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from broker.domain.geometry.host_resources import UNKNOWN, HostResources
 from broker.provisioners.kubernetes.client.objects import ClusterNode, FullObjectMeta, NodeStatus
-from broker.provisioners.kubernetes.drivers.node_resources import node_resources
+from broker.provisioners.kubernetes.drivers.discovered_inventory import ForeignNodeUsage
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources, resources_left
 
 VENDORS = Path(__file__).parents[3] / "vendors" / "node_labels.jsonl"
 SAMPLES = {each["case"]: each for each in map(json.loads, VENDORS.read_text().splitlines())}
@@ -50,3 +52,44 @@ def test_all_gpus_of_a_vendors_node_can_be_leased(case: str) -> None:
     made = node(cpu=cpu, memory=sample["allocatable"]["memory"])
     each = node_resources(made).share(1, 1, gpus=gpus).rounded_down()
     assert 0 < each.times(gpus).cpu_milli <= int(cpu.removesuffix("m"))
+
+
+MACHINE = {"cpu": "96", "memory": "1Ti", "ephemeral_storage": "4Ti"}
+GIB = 2**30
+
+
+def used(cpu: str, memory_gib: int = 0, scratch_gib: int = 0) -> dict[str, Fraction]:
+    return {
+        "cpu": Fraction(cpu),
+        "memory": Fraction(memory_gib * GIB),
+        "ephemeral-storage": Fraction(scratch_gib * GIB),
+    }
+
+
+def test_daemon_sets_within_the_margin_change_nothing() -> None:
+    machine = node(**MACHINE)
+    assert node_resources(machine, ForeignNodeUsage(daemon_sets=used("4.7", 50, 400))) == node_resources(machine)
+
+
+def test_what_daemon_sets_request_beyond_the_margin_is_not_sold() -> None:
+    found = node_resources(node(**MACHINE), ForeignNodeUsage(daemon_sets=used("9.5", 100, 500)))
+    assert found == HostResources(86_500, (1024 - 100) * 1024, (4096 - 500) * 1024)
+
+
+def test_ordinary_pods_leave_the_amounts_and_reduce_what_is_left() -> None:
+    machine, usage = node(**MACHINE), ForeignNodeUsage(daemon_sets=used("2"), ordinary=used("60", 100))
+    assert node_resources(machine, usage) == node_resources(machine)
+    left = resources_left(machine, usage)
+    assert (left.cpu_milli, left.memory_mib) == (34_000, 924 * 1024)
+    assert left.scratch_mib == node_resources(machine).scratch_mib
+
+
+def test_a_small_ordinary_pod_fits_within_the_margin() -> None:
+    machine = node(**MACHINE)
+    dns = ForeignNodeUsage(daemon_sets=used("2"), ordinary=used("0.1", 1))
+    assert resources_left(machine, dns) == node_resources(machine)
+
+
+def test_a_node_whose_daemon_sets_request_everything_has_almost_nothing_left() -> None:
+    found = node_resources(node(**MACHINE), ForeignNodeUsage(daemon_sets=used("200", 2000, 5000)))
+    assert found == HostResources(1, 1, 1)

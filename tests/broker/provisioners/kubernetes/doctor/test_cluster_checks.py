@@ -96,6 +96,20 @@ def pod(
     )
 
 
+def daemon_pod(cpu: str, memory: str = "3Gi") -> PodResources:
+    """Return a pod of a daemon set on gpu-1."""
+    owner = {"kind": "DaemonSet", "name": "exporter", "controller": True}
+    asks = {"resources": {"requests": {"cpu": cpu, "memory": memory}}}
+    return msgspec.convert(
+        {
+            "metadata": {"name": "exporter-x", "namespace": "monitoring", "ownerReferences": [owner]},
+            "spec": {"nodeName": "gpu-1", "containers": [asks]},
+            "status": {"phase": "Running"},
+        },
+        PodResources,
+    )
+
+
 def plugin(text: str) -> dict[str, Any]:
     return manifest("plugin", data={"config.yaml": text})
 
@@ -297,6 +311,8 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("taints", with_nodes(tainted("node.kubernetes.io/not-ready")), OK, "no taint"),
     ("taints", with_nodes(tainted("team", "PreferNoSchedule")), OK, "no taint"),
     ("node-resources", changed(), OK, "1 GPU nodes"),
+    ("node-resources", changed(pods=[daemon_pod("2500m")]), OK, "request up to 2.5 CPUs and 3 GiB memory (gpu-1)"),
+    ("node-resources", changed(pods=[daemon_pod("1000")]), WARN, "less than 1 CPU"),
     ("node-resources", with_nodes(with_allocatable(cpu="4", memory="1Ti")), WARN, "less than 1 CPU"),
     ("node-resources", with_nodes(with_allocatable(cpu="128", memory="12Gi")), WARN, "gpu-1"),
     ("node-resources", with_nodes(with_allocatable()), UNKNOWN, "no allocatable CPU or memory: gpu-1"),
