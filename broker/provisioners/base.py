@@ -85,6 +85,8 @@ class ProvisionSpec:
     resources: HostResources = DEFAULT_OF_A_GPU  # that each slice brings of its node
     gpu_lost_since: datetime | None = None  # since when nothing can run on one of its GPUs; None: on all it can
     gpu_fault: str = ""  # what the node says of that GPU
+    device_doubt: str = ""  # why it is unknown whether its devices still work; empty: they do
+    device_doubted_since: datetime | None = None
     frozen: str = ""  # why that cluster is frozen; empty: it is not
     volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
     paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead
@@ -120,6 +122,8 @@ class Observation:
     refused_by_node: bool = False  # its node did not accept it, whatever its cluster says of the node
     answered: bool = True  # False: unknown; made up by a caller that got no answer
     running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
+    device_doubt: bool = False  # it is ready, but may have lost its device
+    undated: bool = False  # lost at an unknown moment up to `last_seen`: the first such observation counts
     remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded
     proven_until: datetime | None = None  # it cannot have run later than this, whatever was recorded before
     exit_code: int | None = None  # of its command, where that ended by itself

@@ -4,36 +4,41 @@ Where a device plugin picks the physical slice, it is unknown which one a pod of
 that resource are closed as such pods hold. Where devices have names, the GPU they belong to is closed.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from broker.domain.lifecycle.states import Isolation
 from broker.models import Allocation, Gpu
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, ForeignNodeUsage
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredSlice, ForeignNodeUsage
 from tenants.services.rls import system_scope
 
 Cut = dict[str, Any]  # one slice in Gpu.fixed_layout
-IN_USE = "in_use"  # its key in a cut that a pod of others holds
+IN_USE = "in_use"  # its key in a cut that a pod of others holds, or that is broken
 USUAL_NAMES = {Isolation.DEVICE: gfd.GPU_RESOURCE, Isolation.SOFT: f"{gfd.GPU_RESOURCE}.shared"}
 USUAL_NAMES[Isolation.NONE] = USUAL_NAMES[Isolation.SOFT]
 
 
-def close_slots(layouts: dict[int, list[Cut]], gpus: Iterable[Gpu], usage: ForeignNodeUsage) -> None:
+def close_slots(
+    layouts: dict[int, list[Cut]], gpus: Iterable[Gpu], usage: ForeignNodeUsage, unreported: Mapping[str, int]
+) -> None:
     """Mark the cuts of a node's GPUs, by GPU index, that pods of others hold.
 
-    Cuts that leases hold stay open; among the free ones the last are closed.
+    Cuts that leases hold stay open; among the free ones the last are closed. So are as many as leases hold on GPUs
+    that are not reported: their pods have devices among the reported ones.
     """
-    wanted = {
-        name: int(amount) for name, amount in usage.amounts.items() if name.startswith(gfd.PREFIX) and amount >= 1
-    }
+    wanted = Counter(unreported)
+    wanted.update(
+        {name: int(amount) for name, amount in usage.amounts.items() if name.startswith(gfd.PREFIX) and amount >= 1}
+    )
     if not wanted:
         return
     leased = _leased_starts(gpus)
     for index, cuts in sorted(layouts.items(), reverse=True):
         for cut in reversed(cuts):
             name = requested_name(cut)
-            if wanted.get(name) and (index, cut["start"]) not in leased:
+            if wanted[name] > 0 and (index, cut["start"]) not in leased and not cut.get(IN_USE):
                 cut[IN_USE] = True
                 wanted[name] -= 1
 
@@ -42,6 +47,12 @@ def requested_name(cut: Cut) -> str:
     """Return the resource name by which pods request a cut."""
     isolation = Isolation(cut["isolation"])
     return str(cut.get("resource_name") or USUAL_NAMES.get(isolation) or gfd.mig_resource_name(cut["profile"]))
+
+
+def discovered_name(found: DiscoveredGpu, cut: DiscoveredSlice) -> str:
+    """Return the resource name by which pods request a reported cut."""
+    own = cut.resource_name or found.resource_name or USUAL_NAMES.get(found.isolation)
+    return str(own or gfd.mig_resource_name(cut.profile))
 
 
 def foreign_holder(found: DiscoveredGpu, usage: ForeignNodeUsage) -> str:

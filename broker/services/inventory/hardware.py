@@ -102,12 +102,15 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
     enqueue_affected(gpu.node, now)
 
 
-def set_gpu_lost(gpu: Gpu, lost: bool, *, now: datetime) -> None:
-    """Record whether nothing can run on a GPU any more; the reconciler handles its leases."""
+def set_gpu_lost(gpu: Gpu, lost: bool, *, now: datetime, since: datetime | None = None) -> None:
+    """Record whether nothing can run on a GPU any more; the reconciler handles its leases.
+
+    Without `since` it is lost since now.
+    """
     if (gpu.lost_since is not None) == lost:
         return
     with transaction.atomic():  # not around the check, which every inventory makes for every GPU
-        Gpu.objects.filter(pk=gpu.pk).update(lost_since=now if lost else None, version=F("version") + 1)
+        Gpu.objects.filter(pk=gpu.pk).update(lost_since=(since or now) if lost else None, version=F("version") + 1)
         gpu.refresh_from_db(fields=["lost_since", "version"])
         enqueue_affected(gpu.node, now)
 

@@ -12,6 +12,7 @@ from broker.domain.lifecycle.states import LeaseCondition, LeaseState
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
+from broker.services.inventory.device_losses import EXAMINED_REASONS
 from broker.services.inventory.gpu_catalogue import gpu_model_specs
 from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
@@ -42,7 +43,8 @@ class _HeldPlacement(NamedTuple):
     node_id: str
     host: str
     lost_since: datetime | None
-    health_reason: str
+    fault: str  # why its GPU or its slice is not healthy
+    health_since: datetime
     cluster: str
     domain: str
     ingress: str
@@ -67,7 +69,9 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     cuts = _cut_efforts(lease, held)
     secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
     login, login_fault = read_login(lease) if with_secrets else (unread_login(lease), "")
-    lost = min(((each.lost_since, each.health_reason) for each in held if each.lost_since), default=(None, ""))
+    lost = min(((each.lost_since, each.fault) for each in held if each.lost_since), default=(None, ""))
+    doubts = [(each.health_since, each.fault) for each in held if each.fault in EXAMINED_REASONS]
+    doubted_since, doubt = min(doubts, default=(None, ""))
     soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its duration counts from when it is active
     return ProvisionSpec(
         name=spec_name(lease.pk, generation),
@@ -93,6 +97,8 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         frozen=place.frozen if place else "",
         gpu_lost_since=lost[0],
         gpu_fault=lost[1],
+        device_doubt=doubt,
+        device_doubted_since=doubted_since,
         provisioner=place.provisioner if place else "",
         tenant_id=lease.tenant_id,
         project_id=lease.project_id,

@@ -4,6 +4,7 @@ Level-triggered: the messages that start it may be lost or doubled. Loads the le
 row-level security scope, acts with no transaction open, and applies the result if the row is unchanged.
 """
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from broker.domain.logs.secret_masks import secret_values, value_masker
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
+from broker.services.inventory.device_losses import MARKED_AFTER
 from broker.services.leases import abandoned_placements
 from broker.services.leases.lifecycle import preemption, termination
 from broker.services.leases.provision_specs import load_provision_spec
@@ -35,6 +37,13 @@ LOG_DELAY = timedelta(seconds=30)  # for so long after its end a lease is not re
 BATCH = 500
 FIRST_PLACED_GENERATION = 2  # a lease that was never placed is of generation 1
 SOON_S = 2.0
+DOUBT_CHECK_S = 60.0
+# What CUDA and NVML say where a device is gone; errors of a program itself are left out.
+GPU_ERROR = re.compile(
+    r"no CUDA-capable device|CUDA_ERROR_(NO_DEVICE|ECC_UNCORRECTABLE)|uncorrectable ECC error|GPU is lost"
+    r"|fallen off the bus|Unable to determine the device handle|cudaErrorDevicesUnavailable|NVRM: Xid",
+    re.IGNORECASE,
+)
 S = LeaseState
 RUNNING_STATES, ENDING_STATES = (S.PROVISIONING, S.ACTIVE), (S.STOPPING, S.RELEASING)
 STATES_IN_CLUSTER = (*RUNNING_STATES, *ENDING_STATES)  # some of it is in its cluster
@@ -157,7 +166,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
     if lease.state in RUNNING_STATES:  # one that is ending holds its GPU until its pod is proven gone
-        observation = _with_lost_gpu(observation, spec)
+        observation = _with_lost_gpu(_with_device_doubt(observation, spec, observed_at), spec)
     with tenant_scope(lease.tenant_id):
         try:
             observation_outcomes.apply_observation(lease, observation, observed_at)
@@ -193,6 +202,25 @@ def _with_lost_gpu(observation: Observation, spec: ProvisionSpec) -> Observation
         return observation
     text = f"its GPU is lost: {spec.gpu_fault}"
     return Observation(ObservedState.LOST, text, last_seen=spec.gpu_lost_since, remains=observation.remains)
+
+
+def _with_device_doubt(observation: Observation, spec: ProvisionSpec, now: datetime) -> Observation:
+    """Return the observation as it is to be understood while its devices are in doubt.
+
+    A program that fails with an error of its GPU shows that its device is the lost one.
+    """
+    since = spec.device_doubted_since
+    if since is None or now - since < MARKED_AFTER:
+        return observation
+    if observation.seen in (ObservedState.ENDED, ObservedState.PENDING) and GPU_ERROR.search(observation.text):
+        text = f"its GPU failed: {observation.text}"
+        return replace(
+            observation, seen=ObservedState.LOST, text=text, last_seen=observation.last_seen or now, undated=True
+        )
+    if observation.seen is not ObservedState.READY:
+        return observation
+    seen = {"seen": ObservedState.PENDING, "running": True, "device_doubt": True, "again_in_s": DOUBT_CHECK_S}
+    return replace(observation, text=spec.device_doubt, **seen)  # type: ignore[arg-type]
 
 
 def _masked(text: str, spec: ProvisionSpec) -> str:

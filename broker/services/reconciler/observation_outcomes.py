@@ -41,12 +41,20 @@ ObservationHandler = Callable[[Lease, Observation, datetime], None]
 
 def apply_observation(lease: Lease, observation: Observation, now: datetime) -> None:
     if lease.state == S.ACTIVE:
+        observation = _dated_at_first_loss(lease, observation)
         _reduce_last_seen(lease, observation)
         if observation.seen in (ObservedState.ENDED, ObservedState.LOST) or _awaits_replacement(observation):
             _extend_last_seen(lease, observation, now)
         if _end_overlong_run(lease, observation, now):
             return
     choose_handler(lease, observation, now)(lease, observation, now)
+
+
+def _dated_at_first_loss(lease: Lease, observation: Observation) -> Observation:
+    """Date an undated loss to the observation that first showed it."""
+    if observation.undated and lease.seen_at and LeaseCondition.UNREACHABLE in lease.conditions:
+        return replace(observation, last_seen=lease.seen_at)
+    return observation
 
 
 def _end_overlong_run(lease: Lease, observation: Observation, now: datetime) -> bool:
@@ -253,7 +261,9 @@ def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> Non
     if lease.conditions != ill:
         changes["conditions"] = ill
     # An unobserved time proves nothing, so degradation starts anew; rows of older releases have no start.
-    if lease.degraded_since is None or set(lease.conditions) != {str(LeaseCondition.DEGRADED)}:
+    if observation.device_doubt:  # its program may well be at work: it is not idle
+        changes["degraded_since"] = None
+    elif lease.degraded_since is None or set(lease.conditions) != {str(LeaseCondition.DEGRADED)}:
         changes["degraded_since"] = now
     _update_unchanged(lease, **changes)
     _enqueue_early_check(lease, observation, now)

@@ -132,7 +132,8 @@ class DevicePluginDriver:
         offered = _whole_gpu_resource(node, found)
         counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, offered)
         if not whole and not counts:
-            return DiscoveredNode(name, (), (_why_none_offered(node, found),), offers_none=True)
+            why, unhealthy = _why_none_offered(node, found), _has_gpu_capacity(node)
+            return DiscoveredNode(name, (), (why,), offers_none=True, all_unhealthy=unhealthy)
         # Unless strategy is `mixed`, slices have no resource name of their own: we could not observe a repartition.
         resource_name = "" if found.strategy == "mixed" and offered == GPU_RESOURCE else offered
         gpus = [_whole_gpu(name, index, model, resource_name) for index in range(whole)]
@@ -165,6 +166,11 @@ def _why_none_offered(node: ClusterNode, found: gfd.GpuLabels) -> str:
     elif any(name.startswith("hami.io/") for name in node.metadata.annotations):
         why = HAMI_MANAGES
     return NONE_OFFERED.format(product=found.product, why=why)
+
+
+def _has_gpu_capacity(node: ClusterNode) -> bool:
+    """Return whether a device plugin has registered devices, healthy or not."""
+    return any(n.isdigit() and int(n) for name, n in node.status.capacity.items() if name.startswith(gfd.PREFIX))
 
 
 def _whole_gpu_resource(node: ClusterNode, found: gfd.GpuLabels) -> str:

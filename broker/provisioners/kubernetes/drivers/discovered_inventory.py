@@ -22,6 +22,8 @@ class DiscoveredSlice:
     size: int
     profile: str
     resource_name: str = ""  # where its node does not use the profile's usual one
+    fault: str = ""  # what its node says is wrong with it alone, such as xid=94
+    lost: bool = False  # nothing can run on it: its lease is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class DiscoveredNode:
     refusal: str = ""  # why it takes no new pods
     foreign: ForeignNodeUsage = NO_FOREIGN_USAGE
     offers_none: bool = False  # it has GPUs and offers none of them at present
+    all_unhealthy: bool = False  # its device plugin runs, and reports all of them as unhealthy
     resources: HostResources = UNKNOWN  # what it has for leases
     driver: str = ""  # name of the driver that requests its slices
     resources_left: HostResources = UNKNOWN  # what other pods leave of them at present

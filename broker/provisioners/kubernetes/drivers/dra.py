@@ -143,7 +143,11 @@ class DraDriver:
         if device.allow_multiple_allocations:
             raise NotSellable("it allows several allocations at once, so it is shared; disable consumable shares there")
         static = [each for each in slices if is_static(each)]
-        fault = next(filter(None, (refusing_taint(each) for each in (device, *static))), "")
+        # Where the driver announces slices alone, one of them stands for the GPU.
+        is_whole = attribute_text(device, "type") == "gpu" or not static
+        fault = refusing_taint(device) if is_whole else ""
+        if static and all(map(refusing_taint, static)):
+            fault = fault or refusing_taint(static[0])
         if not slices and classes is not None and GPU_DEVICE_CLASS not in classes:
             raise NotSellable(f"DeviceClass {GPU_DEVICE_CLASS} does not exist, so it cannot be requested")
         # If the scheduler picks the GPU, its processor is unknown in advance.
@@ -198,7 +202,8 @@ def _existing_slices(model: GpuModelSpec, static: list[Device]) -> tuple[Discove
         starts = {place.start for place in profile.placements} if profile else set()
         if profile is None or not units or min(units) not in starts:
             raise NotSellable(f"{model.label} has no known MIG profile {name} at memory slice {min(units, default=0)}")
-        found.append(DiscoveredSlice(min(units), profile.memory, profile.name))
+        fault, lost = refusing_taint(device), has_fatal_taint(device)
+        found.append(DiscoveredSlice(min(units), profile.memory, profile.name, fault=fault, lost=lost))
     return tuple(sorted(found))
 
 

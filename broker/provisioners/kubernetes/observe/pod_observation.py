@@ -39,6 +39,7 @@ CONTAINER_START_ERRORS = ("StartError", "ContainerCannotRun")
 CONTAINER_STARTING = ("", "ContainerCreating", "PodInitializing")
 FINAL_PHASES = ("Succeeded", "Failed")
 NO_START = "the container cannot be started"
+UNHEALTHY_DEVICE = "its GPU is reported as unhealthy"
 COMMAND_DONE = "its command finished"
 AGAIN_SOON_S, AGAIN_LATER_S = 1.0, 5.0
 MAX_TEXT = 300
@@ -222,8 +223,8 @@ def _observe_pod(pod: ObservedPod, now: datetime) -> Observation:
     if pod.metadata.deletion_timestamp is not None:
         return Observation(ObservedState.PENDING, "shutting down", again_in_s=AGAIN_SOON_S)
     if device := _unhealthy_device(pod):
-        text = _join_detail("its GPU is reported as unhealthy", device)
-        return Observation(ObservedState.LOST, text, last_seen=now)
+        text = _join_detail(UNHEALTHY_DEVICE, device)
+        return Observation(ObservedState.LOST, text, last_seen=now, undated=True)
     ready = pod.condition("Ready")
     if pod.status.phase == "Running" and ready is not None and ready.holds:
         return Observation(ObservedState.READY, "readiness verified")

@@ -22,11 +22,13 @@ from broker.provisioners.kubernetes.observe.node_refusal import node_refusal
 from broker.provisioners.kubernetes.tolerations import parse_tolerations
 from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES
 from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory.device_losses import EXAMINED_REASONS
 from ports import clock
 
 log = structlog.get_logger(__name__)
 INVENTORY_S, INVENTORY_DELAY_S = 60.0, 1.0
 UNCHANGED_INVENTORY_S = 300.0  # for an unchanged inventory
+EXAMINED_S = 10.0  # while leases are examined: what their pods report is known soon
 
 
 class InventoryWatch:
@@ -89,6 +91,8 @@ class InventoryWatch:
             return
         for problem in cluster_registration.update_inventory(self.cluster, found, now=now):
             log.warning("node not sold", cluster=self.cluster.name, why=problem)
+        if self._examines_leases():
+            self.schedule(EXAMINED_S)
 
     def _rows(self, kind: Kind, reads: type[T]) -> list[T]:
         """Return stored objects of a kind.
@@ -108,6 +112,10 @@ class InventoryWatch:
         known = ClusterWatch.objects.filter(cluster=self.cluster, kind=DEVICE_CLASSES.name).exists()
         return set(rows.values_list("name", flat=True)) if known else None
 
+    def _examines_leases(self) -> bool:
+        """Return whether it is unknown which leases have lost their devices."""
+        return Gpu.objects.filter(node__cluster=self.cluster, health_reason__in=EXAMINED_REASONS).exists()
+
     def _was_taken(self, found: list[DiscoveredNode]) -> bool:
         """Return whether the same inventory was processed lately and nothing is pending.
 
@@ -120,6 +128,7 @@ class InventoryWatch:
             .exclude(inventory_paused_reason="", accept_next_inventory=False)
             .exists()
             or Gpu.objects.filter(node__cluster=self.cluster).exclude(out_of_service_since=None).exists()
+            or self._examines_leases()
         )
         if digest == self._digest and moment < self._repeat_at and not waits:
             return True

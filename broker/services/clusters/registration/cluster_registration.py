@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -19,7 +19,9 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
 )
 from broker.provisioners.kubernetes.tolerations import InvalidToleration, parse_tolerations
 from broker.services.inventory import gpu_catalogue, hardware, offering_resources
-from broker.services.inventory.foreign_use import close_slots, foreign_holder
+from broker.services.inventory.device_losses import EXAMINED_REASONS, FOUND_LOST, DeviceLoss, find_device_loss
+from broker.services.inventory.foreign_host_use import close_gpus_without_resources
+from broker.services.inventory.foreign_use import IN_USE, Cut, close_slots, foreign_holder
 from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
 from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict, find_driver_change
 from ports import crypto
@@ -36,7 +38,14 @@ ALWAYS_ACCEPTED_LOSS = 8  # GPUs: one machine may disappear without confirmation
 NODES_PER_GROUP = 50  # nodes
 MAX_PROBLEM_LENGTH, MAX_HOLDER_LENGTH = 500, 200
 FAULT_REPORTED = "its node reports a fault"
+REVERSIBLE_REASONS = (
+    NOT_REPORTED,
+    QUARANTINED,
+    FOUND_LOST,
+    *EXAMINED_REASONS,
+)  # over as soon as its node reports it again
 NewGpu = tuple[Gpu, DiscoveredGpu]
+GpuColumns = dict[int, dict[str, Any]]  # by GPU index
 InventoryRow = TypeVar("InventoryRow", Gpu, Node)
 
 
@@ -211,15 +220,19 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if any(gpu.out_of_service_since for gpu in gpus):
                 continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
             report = reported[node.name]
+            loss = find_device_loss(gpus, report, now=now)
+            columns, unsold = _read_columns(node, gpus, report, loss, now)
+            report = replace(report, problems=(*report.problems, *unsold))
             _update_node(node, report, now)
             if report.incomplete:
                 problems += [f"{node.name}: {problem}" for problem in report.problems]
                 continue
             if why := find_driver_change(gpus, report) or find_conflict(gpus, report.gpus):
-                _quarantine(gpus, now)
+                _examine_leases(gpus, loss, now)
+                _quarantine(gpus, now, is_examined=bool(loss.reason))
                 problems.append(f"{node.name}: {why}")
                 continue
-            new += _update_node_gpus(node, gpus, report, now)
+            new += _update_node_gpus(node, gpus, report, columns, loss, now)
             problems += [f"{node.name}: {problem}" for problem in report.problems]
         Gpu.objects.bulk_create(_assign_ordered_ids([gpu for gpu, _ in new]))
         for gpu, found_gpu in new:
@@ -278,11 +291,33 @@ def _with_gpus(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
     return [(node, gpus[node.pk]) for node in nodes]
 
 
-def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now: datetime) -> list[NewGpu]:
+def _read_columns(
+    node: Node, known: list[Gpu], report: DiscoveredNode, loss: DeviceLoss, now: datetime
+) -> tuple[GpuColumns, list[str]]:
+    """Return the columns of a node's GPUs from its report, and what of them is not sold."""
+    rows = {gpu.index: gpu for gpu in known}
+    columns = {
+        found.index: _gpu_columns(node, found, report, rows.get(found.index), now) for found in report.gpus
+    }
+    layouts = {index: each["fixed_layout"] for index, each in columns.items()}
+    unsold = [
+        f"GPU {index}: its slice {cut['profile']} at {cut['start']} is not sold: {cut['fault']}"
+        for index, cuts in layouts.items()
+        for cut in cuts
+        if "fault" in cut
+    ]
+    close_slots(layouts, known, report.foreign, loss.unreported)
+    if why := close_gpus_without_resources(node, known, columns, report):
+        unsold.append(why)
+    return columns, [*unsold, loss.sentence] if loss.sentence else unsold
+
+
+def _update_node_gpus(
+    node: Node, known: list[Gpu], report: DiscoveredNode, columns: GpuColumns, loss: DeviceLoss, now: datetime
+) -> list[NewGpu]:
     """Update a node's GPUs from its report; return new ones, not saved yet."""
+    _examine_leases(known, loss, now)
     gpus, new = {gpu.index: gpu for gpu in known}, []
-    columns = {found.index: _gpu_columns(node, found, report) for found in report.gpus}
-    close_slots({index: each["fixed_layout"] for index, each in columns.items()}, known, report.foreign)
     for found in report.gpus:
         wanted = columns[found.index]
         gpu = gpus.pop(found.index, None)
@@ -291,16 +326,23 @@ def _update_node_gpus(node: Node, known: list[Gpu], report: DiscoveredNode, now:
             continue
         if changes := {name: value for name, value in wanted.items() if getattr(gpu, name) != value}:
             Gpu.objects.filter(pk=gpu.pk).update(**changes, version=F("version") + 1)
-        _update_health(gpu, found, now)
-    _mark_missing(gpus.values(), now)
-    if report.gpus:  # a node that reports none of its GPUs may have restarted its plugin
-        for gpu in gpus.values():
-            hardware.set_gpu_lost(gpu, has_own_uuid(gpu), now=now)
+            if _lost_slices(gpu.fixed_layout) != _lost_slices(wanted["fixed_layout"]):
+                hardware.enqueue_affected(node, now)
+        _update_health(gpu, found, now, is_examined=bool(loss.reason))
+    if not loss.reason:
+        _mark_missing(gpus.values(), now)
+    for gpu in gpus.values():
+        if report.gpus or gpu.pk in loss.lost:  # a node that reports none of its GPUs may have restarted its plugin
+            is_lost = has_own_uuid(gpu) or gpu.pk in loss.lost
+            hardware.set_gpu_lost(gpu, is_lost, now=now, since=loss.since)
     return new
 
 
-def _gpu_columns(node: Node, found: DiscoveredGpu, report: DiscoveredNode) -> dict[str, Any]:
+def _gpu_columns(
+    node: Node, found: DiscoveredGpu, report: DiscoveredNode, before: Gpu | None, now: datetime
+) -> dict[str, Any]:
     """Return a GPU row's columns from its report, except its health."""
+    lost = _lost_slices(before.fixed_layout) if before else {}
     cuts = [
         {
             "profile": cut.profile,
@@ -308,6 +350,8 @@ def _gpu_columns(node: Node, found: DiscoveredGpu, report: DiscoveredNode) -> di
             "size": cut.size,
             "isolation": str(found.isolation),
             **({"resource_name": name} if (name := cut.resource_name or found.resource_name) else {}),
+            **({IN_USE: True, "fault": f"{FAULT_REPORTED}: {cut.fault}"} if cut.fault else {}),
+            **({"lost_since": lost.get(cut.start, now.isoformat())} if cut.lost else {}),
         }
         for cut in found.cuts
     ]
@@ -323,6 +367,11 @@ def _gpu_columns(node: Node, found: DiscoveredGpu, report: DiscoveredNode) -> di
         "numa": _clean_identifier(found.numa),
         "driver": report.driver,
     }
+
+
+def _lost_slices(layout: Iterable[Cut]) -> dict[int, str]:
+    """Return since when slices of a fixed layout are lost, by their first unit."""
+    return {cut["start"]: cut["lost_since"] for cut in layout if "lost_since" in cut}
 
 
 def _update_node(node: Node, report: DiscoveredNode, now: datetime) -> None:
@@ -346,20 +395,42 @@ def _clean_identifier(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9:._-]{1,64}", name, re.ASCII) else ""
 
 
-def _update_health(gpu: Gpu, found: DiscoveredGpu, now: datetime) -> None:
+def _update_health(gpu: Gpu, found: DiscoveredGpu, now: datetime, *, is_examined: bool = False) -> None:
     """Take a GPU reported as broken out of service, and a reappeared one back."""
     if not found.healthy:
         why = f"{FAULT_REPORTED}: {found.fault}" if found.fault else FAULT_REPORTED
         hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=why, actor=SYSTEM, now=now)
-    elif gpu.health_reason in (NOT_REPORTED, QUARANTINED):  # after a fault, an operator decides
+    elif gpu.health_reason in REVERSIBLE_REASONS and not is_examined:  # after a fault, an operator decides
         hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="", actor=SYSTEM, now=now)
     hardware.set_gpu_lost(gpu, found.lost, now=now)
 
 
-def _quarantine(gpus: Iterable[Gpu], now: datetime) -> None:
+def _examine_leases(gpus: Sequence[Gpu], loss: DeviceLoss, now: datetime) -> None:
+    """Take GPUs out of service while it is unknown which lease has lost its device."""
+    if not loss.reason:
+        return
+    known = {gpu.pk: gpu.health_reason for gpu in gpus}
+    for gpu in gpus:
+        reason = FOUND_LOST if gpu.pk in loss.lost else loss.reason
+        if gpu.health == GpuHealth.HEALTHY:
+            hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=reason, actor=SYSTEM, now=now)
+        elif gpu.health_reason in REVERSIBLE_REASONS and gpu.health_reason != reason:
+            _replace_reason(gpu, reason, now)
+    if known != {gpu.pk: gpu.health_reason for gpu in gpus}:
+        loss.enqueue_checks(now=now)
+
+
+def _replace_reason(gpu: Gpu, reason: str, now: datetime) -> None:
+    gpu.health_reason, gpu.health_since = reason, now
+    Gpu.objects.filter(pk=gpu.pk).update(health_reason=reason, health_since=now, version=F("version") + 1)
+
+
+def _quarantine(gpus: Iterable[Gpu], now: datetime, *, is_examined: bool) -> None:
     for gpu in gpus:
         if gpu.health == GpuHealth.HEALTHY:
             hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=QUARANTINED, actor=SYSTEM, now=now)
+        elif not is_examined and gpu.health_reason in EXAMINED_REASONS:
+            _replace_reason(gpu, QUARANTINED, now)
 
 
 def _retire_moved_gpus(moved: Iterable[str], now: datetime) -> None:
@@ -376,3 +447,6 @@ def _mark_missing(gpus: Iterable[Gpu], now: datetime) -> None:
     for gpu in gpus:
         if gpu.health == GpuHealth.HEALTHY:
             hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=NOT_REPORTED, actor=SYSTEM, now=now)
+        elif gpu.health_reason in (FOUND_LOST, *EXAMINED_REASONS):
+            _replace_reason(gpu, NOT_REPORTED, now)
+            hardware.enqueue_affected(gpu.node, now)

@@ -311,6 +311,21 @@ def test_device_taints_that_refuse_pods_mark_a_gpu_as_faulty() -> None:
     assert [(gpu.healthy, gpu.fault, gpu.lost) for gpu in gpus] == [(False, "xid=79", True), *[(True, "", False)] * 3]
 
 
+def test_devices_that_are_all_unhealthy_are_told_from_a_missing_plugin() -> None:
+    """A kubelet counts the healthy ones as allocatable; it forgets those of a plugin that is gone."""
+    case = NODES["h100-sxm-full-8"]
+
+    def is_unhealthy(capacity: dict[str, str]) -> tuple[bool, bool]:
+        node = ready_node("n1", case["labels"], {**case["allocatable"], "nvidia.com/gpu": "0"})
+        node.status.capacity = capacity
+        (found,) = DevicePluginDriver(MODELS).inventory([node], [])
+        return found.offers_none, found.all_unhealthy
+
+    assert is_unhealthy({"nvidia.com/gpu": "8"}) == (True, True)
+    assert is_unhealthy({"nvidia.com/gpu": "0"}) == (True, False)
+    assert is_unhealthy({}) == (True, False)
+
+
 def test_hami_reports_a_faulty_gpu_as_lost() -> None:
     health = {"GPU-a": "false", "GPU-b": "true"}
     text = "".join(f"{uuid},10,40960,100,NVIDIA-NVIDIA A100-PCIE-40GB,0,{well}:" for uuid, well in health.items())

@@ -22,6 +22,7 @@ from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES, WATCHED
 from broker.services.clusters.health import cluster_freeze
 from broker.services.clusters.registration import cluster_registration
 from broker.services.inventory import gpu_catalogue
+from broker.services.inventory.device_losses import SOME_MISSING
 from ports import clock
 from tests.broker.provisioners.kubernetes.scripted_server import (
     ScriptedAnswer,
@@ -168,6 +169,37 @@ def test_the_inventory_is_built_from_observed_nodes_without_requests(
     agent.run_turn(0)
     assert Gpu.objects.get().node.name == "n01"
     assert wire.requests == []  # the watch has delivered everything
+
+
+def test_what_daemon_sets_request_is_taken_off_their_nodes_amounts(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    owner = {"kind": "DaemonSet", "name": "exporter", "controller": True}
+    daemon_pod = {
+        "metadata": {"name": "exporter-x", "namespace": "monitoring", "ownerReferences": [owner]},
+        "spec": {"nodeName": "n01", "containers": [{"resources": {"requests": {"cpu": "3"}}}]},
+    }
+    connect_to(agent, serve)
+    agent.foreign.changed(POD, "ADDED", Raw(msgspec.json.encode(daemon_pod)), 4)
+    agent.absorb(nodes(node(cpu="16", memory="64Gi")), now=sim.now)
+    agent.run_turn(0)
+    assert Node.objects.get().cpu_milli == 13_000
+
+
+def test_the_inventory_is_taken_every_ten_seconds_while_leases_are_examined(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect_to(agent, serve)
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.run_turn(0)
+    Gpu.objects.update(health="unhealthy", health_reason=SOME_MISSING)
+    taken: list[int] = []
+    monkeypatch.setattr(
+        cluster_registration, "update_inventory", lambda cluster, found, now: taken.append(len(found)) or []
+    )
+    for _ in range(2):
+        agent.take_inventory(now=sim.now)
+    assert (taken, agent.inventory.is_due(clock.monotonic() + 11)) == ([1, 1], True)
 
 
 def test_an_unchanged_inventory_is_not_stored_again(

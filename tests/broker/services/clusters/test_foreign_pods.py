@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from broker.domain.lifecycle.states import Isolation, LeaseState
-from broker.models import Cluster, Gpu, Lease, Offering, OfferingState
+from broker.models import Cluster, Gpu, Lease, Node, Offering, OfferingState
+from broker.provisioners.kubernetes.client.objects import ClusterNode, FullObjectMeta, NodeStatus
 from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
     DiscoveredSlice,
     ForeignNodeUsage,
 )
+from broker.provisioners.kubernetes.drivers.node_resources import node_resources, resources_left
 from broker.services.clusters.registration import cluster_registration
 from broker.services.inventory import gpu_catalogue
 from broker.services.placement import available_capacity
@@ -128,3 +130,67 @@ def test_a_gpu_held_by_others_is_shown_as_out_of_sale(cluster: Cluster, kestrel:
     with staff_scope():
         uses = [gpu.idle_use for gpu in fleet_gpus.load_gpus()]
     assert uses == [None] * 5 + [UnitUse.MAINTENANCE] * 3
+
+
+MACHINE = ClusterNode(
+    metadata=FullObjectMeta(name="n1"),
+    status=NodeStatus(allocatable={"cpu": "96", "memory": "1Ti", "ephemeral-storage": "4Ti"}),
+)
+
+
+def update_machine(cluster: Cluster, *, cpu: int = 0, gpu: int = 0, daemon_sets: int = 0) -> Node:
+    """Update a node with 8 GPUs and 96 CPUs; ordinary pods and daemon sets of others hold these."""
+    ordinary, resident = {"cpu": Fraction(cpu)}, {"cpu": Fraction(daemon_sets)}
+    usage = ForeignNodeUsage({"nvidia.com/gpu": Fraction(gpu)}, daemon_sets=resident, ordinary=ordinary)
+    amounts, left = node_resources(MACHINE, usage), resources_left(MACHINE, usage)
+    found = DiscoveredNode("n1", whole_gpus(8), foreign=usage, resources=amounts, resources_left=left)
+    cluster_registration.update_inventory(cluster, [found], now=NOW)
+    return Node.objects.get()
+
+
+@pytest.fixture
+def machine(cluster: Cluster) -> Node:
+    """Sell a node with 8 GPUs and 96 CPUs; each GPU brings 11.4 CPUs."""
+    update_machine(cluster)
+    gpu_catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    return update_machine(cluster)
+
+
+def test_gpus_without_cpus_left_by_pods_of_others_are_not_sold(cluster: Cluster, machine: Node) -> None:
+    """Of 96 CPUs 36 are left, enough for three GPUs."""
+    assert free() == 8
+    node = update_machine(cluster, cpu=60)
+    assert free() == 3
+    assert (node.cpu_milli, node.resource_shortage) == (machine.cpu_milli, "")
+    assert node.inventory_problem.startswith("Pods outside the broker leave 36 CPUs, so 5 of its 8 GPUs are not sold")
+    update_machine(cluster)
+    assert (free(), Node.objects.get().inventory_problem) == (8, "")
+
+
+def test_leased_gpus_count_before_free_ones_when_cpus_are_short(
+    cluster: Cluster, machine: Node, sim: Simulation
+) -> None:
+    owner = create_tenant("Kestrel")
+    held = {held_allocations(lease)[0].gpu_id for lease in place(sim, owner, 2)}
+    update_machine(cluster, cpu=60)
+    assert free() == 1
+    assert not set(Gpu.objects.exclude(foreign_holder="").values_list("pk", flat=True)) & held
+
+
+def test_a_pod_of_others_with_a_gpu_and_its_share_of_cpus_closes_one_gpu(cluster: Cluster, machine: Node) -> None:
+    update_machine(cluster, cpu=12, gpu=1)
+    assert free() == 7
+
+
+def test_smaller_promises_leave_more_gpus_for_sale(cluster: Cluster, machine: Node) -> None:
+    Offering.objects.update(cpu_milli=4500)
+    update_machine(cluster, cpu=60)
+    assert free() == 8
+
+
+def test_a_growing_daemon_set_closes_a_node_that_promises_more(cluster: Cluster, machine: Node) -> None:
+    node = update_machine(cluster, daemon_sets=9)
+    assert node.resource_shortage.startswith("Offering H100 SXM 80GB whole GPU promises 11.4 CPUs, this node has 10.87")
+    assert offering("whole-gpu").cpu_milli == 11_400
+    assert free() == 0
