@@ -11,9 +11,12 @@ from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes import names
-from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
+from broker.provisioners.kubernetes.agent.foreign_usage import ForeignUsage
+from broker.provisioners.kubernetes.client.kinds import POD
+from broker.provisioners.kubernetes.client.objects import ClusterNode, Raw, ResourceSlice
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.provisioners.kubernetes.drivers.discovered_inventory import ForeignNodeUsage
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.drivers.node_resources import node_resources
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec, ProjectCeilings, SliceSpec
@@ -105,6 +108,49 @@ def test_the_scheduler_starts_a_lease_on_every_gpu_of_a_node_with_its_share(
     with lease_factory(api, PLUGIN, derived) as ask:
         leases = [ask(WHOLE, place(name, "whole-gpu", 0, 8, gpu=gpu)) for gpu in range(gpus)]
         assert {pod_of(api, lease)["spec"]["nodeName"] for lease in leases} == {name}
+
+
+@contextmanager
+def daemon_set(api: Api, node: str, *, cpu: str) -> Iterator[ForeignNodeUsage]:
+    """Run a daemon set that requests so much on a node; yield what the agent sees of it."""
+    name, place = f"exporter-{node}", "/api/v1/namespaces/default/pods"
+    marks = {"app": name}
+    pod = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "exporter", "image": "exporter", "resources": {"requests": {"cpu": cpu}}}],
+    }
+    made = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": marks}, "template": {"metadata": {"labels": marks}, "spec": pod}},
+    }
+    api.create(made)
+    api.until(f"{place}?labelSelector=app%3D{name}", lambda seen: bool(_placed_pods(seen)))
+    usage = ForeignUsage("ins_1")
+    for each in _placed_pods(api.get(place, labelSelector=f"app={name}")):
+        usage.changed(POD, "ADDED", Raw(msgspec.json.encode(each)), 1)
+    yield usage.by_node()[node]
+    api.delete(api.path(made))
+
+
+def _placed_pods(seen: Object) -> list[Object]:
+    return [each for each in seen["items"] if each["spec"].get("nodeName")]
+
+
+def test_the_scheduler_starts_a_lease_on_every_gpu_beside_a_large_daemon_set(
+    control_plane: ControlPlane, gpu_nodes: Nodes
+) -> None:
+    amounts = {"cpu": "95690m", "memory": "1176300008Ki"}
+    api, name = control_plane.api, gpu_nodes.add(GpuNode(gpus=8, amounts=amounts))
+    node = msgspec.convert(api.get(f"/api/v1/nodes/{name}"), ClusterNode)
+    with daemon_set(api, name, cpu="9") as usage:
+        derived = derived_resources([NodeSupply(node_resources(node, usage), 8)], 8, 8)
+        assert derived.cpu_milli == 10_800
+        with lease_factory(api, PLUGIN, derived) as ask:
+            leases = [ask(WHOLE, place(name, "whole-gpu", 0, 8, gpu=gpu)) for gpu in range(8)]
+            assert {pod_of(api, lease)["spec"]["nodeName"] for lease in leases} == {name}
 
 
 def test_a_replica_of_a_shared_gpu_is_allocated(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
