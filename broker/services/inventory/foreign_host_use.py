@@ -63,17 +63,18 @@ def _largest_promise(promised: Sequence[Offering], columns: Mapping[str, Any], d
         cuts = [(cut["profile"], cut["isolation"]) for cut in columns["fixed_layout"] if not cut.get(IN_USE)]
         matching = ([each for each in offered if (each.profile, each.isolation) == cut] for cut in cuts)
         return _sum(_largest(each.host_resources for each in some) for some in matching)
-    uncut = dynamic_isolations(driver)
+    uncut = dynamic_isolations(columns["driver"] or driver)
     dynamic = [each for each in offered if Isolation(each.isolation) in uncut]
-    return _largest(each.host_resources.times(_slices_per_gpu(each)) for each in dynamic)
+    return _largest(each.host_resources.times(_slices_per_gpu(each, columns["published"])) for each in dynamic)
 
 
-def _slices_per_gpu(offering: Offering) -> int:
+def _slices_per_gpu(offering: Offering, published: Mapping[str, Sequence[int]] | None) -> int:
     """Return how many slices of an offering a GPU has; one if its profile no longer exists."""
     try:
-        return profile_of(offering).max_instances
+        most = profile_of(offering).max_instances
     except ValueError:
         return 1
+    return most if published is None else min(most, len(published.get(offering.profile, ())))
 
 
 def _is_open(gpu: Gpu | None, columns: Mapping[str, Any]) -> bool:

@@ -64,11 +64,11 @@ def sells_cpus(node: ClusterNode) -> bool:
 
 
 def offer_remaining_cpus(node: DiscoveredNode) -> DiscoveredNode:
-    """Return a node that offers no more units than its CPUs for leases make.
+    """Return a node that offers no more units than the CPUs that other pods leave.
 
     Its last blocks are reduced. They stay, because leases may be on them.
     """
-    units = units_of_node(node.resources)
+    units = units_of_node(node.resources_left)
     blocks = []
     for gpu in node.gpus:
         if gpu.model == CPU_MODEL_NAME:

@@ -296,9 +296,7 @@ def _read_columns(
 ) -> tuple[GpuColumns, list[str]]:
     """Return the columns of a node's GPUs from its report, and what of them is not sold."""
     rows = {gpu.index: gpu for gpu in known}
-    columns = {
-        found.index: _gpu_columns(node, found, report, rows.get(found.index), now) for found in report.gpus
-    }
+    columns = {found.index: _gpu_columns(node, found, report, rows.get(found.index), now) for found in report.gpus}
     layouts = {index: each["fixed_layout"] for index, each in columns.items()}
     unsold = [
         f"GPU {index}: its slice {cut['profile']} at {cut['start']} is not sold: {cut['fault']}"

@@ -85,7 +85,7 @@ def test_a_labelled_node_with_less_than_two_cpus_says_why_it_sells_none() -> Non
 def test_cpus_that_others_use_reduce_the_last_blocks_of_a_node() -> None:
     [found] = AUTOMATIC.inventory([node("cpu-1", SELLS_CPU, cpu="36")], [])
     assert len(found.gpus) == 3
-    left = offer_remaining_cpus(replace(found, resources=HostResources(cpu_milli=21_000)))
+    left = offer_remaining_cpus(replace(found, resources_left=HostResources(cpu_milli=21_000)))
     offered = [gpu.published.starts() if gpu.published else "all" for gpu in left.gpus]
     assert offered == ["all", {"2vcpu": [0, 1], "4vcpu": [0]}, {}]
 
