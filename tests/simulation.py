@@ -19,6 +19,8 @@ from django.test import override_settings
 
 from billing.services.payments import payment_collection
 from billing.services.payments.topups import topup_collection as topping
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
+from broker.domain.geometry.host_resources import HostResources
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import (
     Allocation,
@@ -34,7 +36,7 @@ from broker.models import (
 )
 from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.inventory import gpu_catalogue, hardware
-from broker.services.inventory.hardware import SimulatedRack
+from broker.services.inventory.hardware import SIMULATED_CPU_NODE, SimulatedRack
 from broker.services.leases import abandoned_placements, checkpoints
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.lifecycle import stop_and_start, termination
@@ -79,6 +81,11 @@ def create_fleet(*racks: SimulatedRack, now: datetime = NOW) -> None:
 def create_gpus(count: int, *, model: str = MODEL, region: str = REGION) -> None:
     """Set up one node with that many GPUs."""
     create_fleet(SimulatedRack("north-1", region, model, nodes=1, gpus_per_node=count))
+
+
+def create_cpu_nodes(nodes: int = 1, *, name: str = "cpu-1", cpu_node: HostResources = SIMULATED_CPU_NODE) -> None:
+    """Set up nodes without GPUs, and publish their offerings."""
+    create_fleet(SimulatedRack(name, REGION, CPU_MODEL_NAME, nodes=nodes, cpu_node=cpu_node))
 
 
 def offering(profile: str = "1g.10gb", *, price_class: str = "on_demand", model: str = MODEL) -> Offering:

@@ -104,7 +104,7 @@ def test_the_scheduler_starts_a_lease_on_every_gpu_of_a_node_with_its_share(
 ) -> None:
     api, name = control_plane.api, gpu_nodes.add(GpuNode(gpus=gpus, amounts=amounts))
     node = msgspec.convert(api.get(f"/api/v1/nodes/{name}"), ClusterNode)
-    derived = derived_resources([NodeSupply(node_resources(node), gpus)], 8, 8)
+    derived = derived_resources([NodeSupply(node_resources(node), gpus)], 8, 8, model="H100-80GB")
     with lease_factory(api, PLUGIN, derived) as ask:
         leases = [ask(WHOLE, place(name, "whole-gpu", 0, 8, gpu=gpu)) for gpu in range(gpus)]
         assert {pod_of(api, lease)["spec"]["nodeName"] for lease in leases} == {name}

@@ -4,6 +4,9 @@ A node's CPUs are divided into blocks of eight units of two vCPUs each. A block 
 GPU with slices, so that leases without a GPU have the same life as leases with one.
 """
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.host_resources import HostResources
 from broker.domain.geometry.profiles import Placement, Profile
@@ -14,6 +17,8 @@ CPU_MODEL_NAME = "CPU"
 VCPUS_PER_UNIT, UNITS_PER_BLOCK = 2, 8
 SIZES_IN_UNITS = (1, 2, 4, 8)
 CPU_MILLI_PER_UNIT = VCPUS_PER_UNIT * 1000
+# What a block brings where its node does not report memory or scratch: 4 GiB a vCPU.
+DEFAULT_OF_A_BLOCK = HostResources(CPU_MILLI_PER_UNIT * UNITS_PER_BLOCK, 65_536, 102_400)
 
 
 def _profile(units: int) -> Profile:
@@ -63,3 +68,14 @@ def profiles_in_block(units: int) -> PublishedProfiles | None:
         profile.name: [place.start for place in profile.placements if place.end <= units] for profile in CPU_PROFILES
     }
     return published_profiles({name: starts for name, starts in fitting.items() if starts})
+
+
+def units_in_block(starts: Mapping[str, Iterable[int]] | None) -> int:
+    """Return the units of a block that publishes these profiles."""
+    return UNITS_PER_BLOCK if starts is None else len(list(starts.get(CPU_PROFILES[0].name, ())))
+
+
+def share_of_units(resources: HostResources, units: int, node_units: int) -> HostResources:
+    """Return what comes with some of the units of a node: two vCPUs each, and its share of the rest."""
+    share = resources.share(units, node_units)
+    return replace(share, cpu_milli=min(share.cpu_milli, units * CPU_MILLI_PER_UNIT))

@@ -144,7 +144,8 @@ def derive_offerings(*, now: datetime, any_share: bool = False) -> int:
             created_at=now,
         )
         for model, region, profile in sorted(sold, key=lambda each: each[:2])
-        for resources in [derived_resources(supplies[model, region], profile.memory, gpu_model_spec(model).grid)]
+        for grid in [gpu_model_spec(model).grid]
+        for resources in [derived_resources(supplies[model, region], profile.memory, grid, model=model)]
         for price_class in (PriceClass.ON_DEMAND, PriceClass.SPOT)
     ]
     before = Offering.objects.count()

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, blocks_of_node, profiles_in_block
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.models import Cluster, Gpu, GpuHealth, InventoryChange, Node, NodeState
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from ports import outbox
@@ -17,6 +18,7 @@ from tenants.services.actors import Actor
 
 REFUSED_FOR = timedelta(minutes=5)
 MAX_REASON_LENGTH = 300
+SIMULATED_CPU_NODE = HostResources(cpu_milli=32_000, memory_mib=131_072, scratch_mib=204_800)
 
 
 @dataclass(frozen=True)
@@ -31,22 +33,38 @@ class SimulatedRack:
     first: int = 1
     fabric: int = 0  # size of groups linked by NVLink; 0: unknown
     numa: int = 0  # size of groups on one CPU socket; 0: unknown
+    cpu_node: HostResources = SIMULATED_CPU_NODE  # what a node of the model CPU has; it decides how many blocks it has
+
+    @property
+    def has_gpus(self) -> bool:
+        return self.model != CPU_MODEL_NAME
+
+    @property
+    def node_resources(self) -> HostResources:
+        """Return what each node has for leases."""
+        return DEFAULT_OF_A_GPU.times(self.gpus_per_node) if self.has_gpus else self.cpu_node
+
+    def published(self) -> list[dict[str, list[int]] | None]:
+        """Return the profiles of each GPU or CPU block of a node; None: all of its model."""
+        if self.has_gpus:
+            return [None] * self.gpus_per_node
+        fitting = [profiles_in_block(units) for units in blocks_of_node(self.cpu_node)]
+        return [each and each.starts() for each in fitting]
 
 
 @transaction.atomic
 def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int:
-    """Add missing simulated clusters, nodes and GPUs; return how many GPUs are new."""
+    """Add missing simulated clusters, nodes, GPUs and CPU blocks; return how many of the last two are new."""
     before = Gpu.objects.count()
     for rack in racks:
         gpu_model_spec(rack.model)
-        amounts = DEFAULT_OF_A_GPU.times(rack.gpus_per_node)
         cluster, _ = Cluster.objects.get_or_create(
             name=rack.cluster,
             defaults={"region": rack.region, "allow_shared_gpus": settings.ALLOW_SHARED_GPUS, "created_at": now},
         )
         for number in range(rack.first, rack.first + rack.nodes):
             node, _ = Node.objects.get_or_create(
-                cluster=cluster, name=f"n{number:02d}", defaults={"state_since": now, **asdict(amounts)}
+                cluster=cluster, name=f"n{number:02d}", defaults={"state_since": now, **asdict(rack.node_resources)}
             )
             Gpu.objects.bulk_create(
                 [
@@ -54,12 +72,13 @@ def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int
                         node=node,
                         index=index,
                         gpu_model_id=rack.model,
-                        uuid=f"GPU-sim-{rack.cluster}-{node.name}-{index}",
+                        uuid=f"{'GPU' if rack.has_gpus else 'CPU'}-sim-{rack.cluster}-{node.name}-{index}",
+                        published=published,
                         fabric=_link_group(index, rack.fabric),
                         numa=_link_group(index, rack.numa),
                         health_since=now,
                     )
-                    for index in range(rack.gpus_per_node)
+                    for index, published in enumerate(rack.published())
                 ],
                 ignore_conflicts=True,
             )

@@ -81,7 +81,7 @@ def set_offering_resources(
     largest = offering_resources.largest_resources(offering)
     for name in FIELDS:
         if getattr(wanted, name) != getattr(before, name):
-            _check_amount(name, getattr(wanted, name), getattr(LEAST, name), getattr(largest, name))
+            _check_amount(name, getattr(wanted, name), getattr(largest, name), offering_resources.unit_name(offering))
     _update_offering(offering, **{column: getattr(wanted, name) for name, column in COLUMNS.items()})
     audit.record("offering.set_resources", offering, actor=actor, now=now, before=asdict(before), after=asdict(wanted))
     offering_resources.update_shortages_of(offering, now=now)
@@ -113,8 +113,9 @@ def set_spot_terms(
     return offering
 
 
-def _check_amount(name: str, amount: int, least: int, most: int) -> None:
+def _check_amount(name: str, amount: int, most: int, unit: str) -> None:
     """Raise InvalidValue unless every node can give the amount; zero as `most`: unknown."""
+    least = getattr(LEAST, name)
     if amount < least:
         floor = describe_amount(name, least)
         raise InvalidValue(COLUMNS[name], f"A slice needs at least {floor}.", fix=f"Enter {floor} or more.")
@@ -122,7 +123,7 @@ def _check_amount(name: str, amount: int, least: int, most: int) -> None:
         ceiling = describe_amount(name, most)
         raise InvalidValue(
             COLUMNS[name],
-            f"The smallest node of this GPU model and region has {ceiling} for each such slice.",
+            f"The smallest node of this GPU model and region has {ceiling} for each {unit}.",
             fix=f"Enter at most {ceiling}.",
         )
     if amount > MAX_AMOUNT:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import F
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.geometry.host_resources import (
-    DEFAULT_OF_A_GPU,
     HostResources,
     exceeded_fields,
     format_cpus,
@@ -21,7 +21,7 @@ from broker.provisioners.kubernetes.drivers.driver_registry import dynamic_isola
 from broker.services.inventory import hardware
 from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_of
 from broker.services.inventory.gpu_matching import NOT_REPORTED
-from broker.services.inventory.node_supplies import NodeSupply, load_node_supplies
+from broker.services.inventory.node_supplies import SupplyingGpu, default_share, load_node_supplies, node_supply
 
 COLUMNS = {"cpu_milli": "cpu_milli", "memory_mib": "host_memory_mib", "scratch_mib": "scratch_mib"}  # of an offering
 FIELD_NAMES = {"cpu_milli": "CPUs", "memory_mib": "memory", "scratch_mib": "scratch"}
@@ -51,7 +51,7 @@ def share_of_slice(offering: Offering, supply: NodeSupply) -> HostResources:
 
 
 def _default_share(offering: Offering) -> HostResources:
-    return DEFAULT_OF_A_GPU.share(*_slice_of(offering))
+    return default_share(offering.model, *_slice_of(offering))
 
 
 def _slice_of(offering: Offering) -> tuple[int, int]:
@@ -121,22 +121,30 @@ def update_shortages(cluster: Cluster, nodes: Iterable[Node], *, now: datetime) 
 
 def _find_shortage(node: Node, gpus: Sequence[_NodeGpu], offerings: Iterable[Offering], driver: str) -> str:
     """Return which offering promises more than the node has; empty if none does."""
+    supply = node_supply(
+        node.host_resources, [SupplyingGpu(gpu.gpu_model_id, gpu.published, gpu.health_reason) for gpu in gpus]
+    )
     for offering in offerings:
         if not any(gpu.can_hold(offering, driver) for gpu in gpus):
             continue
-        available = NodeSupply(node.host_resources, len(gpus)).share(*_slice_of(offering))
+        available = supply.share(*_slice_of(offering))
         for name in exceeded_fields(offering.host_resources, available):
             return _shortage_text(offering, name, available)
     return ""
 
 
 def _shortage_text(offering: Offering, name: str, available: HostResources) -> str:
-    unit = "GPU" if offering.isolation == Isolation.DEVICE else "such slice"
+    unit = "GPU" if offering.isolation == Isolation.DEVICE else unit_name(offering)
     promised, there = getattr(offering.host_resources, name), getattr(available, name)
     return (
         f"Offering {offering.label} promises {describe_amount(name, promised)}, this node has"
         f" {describe_amount(name, there)} for each {unit}; lower the offering's {FIELD_NAMES[name]}."
     )
+
+
+def unit_name(offering: Offering) -> str:
+    """Return what a node is divided into for an offering."""
+    return "lease of this size" if offering.model == CPU_MODEL_NAME else "such slice"
 
 
 def describe_amount(name: str, amount: int) -> str:
