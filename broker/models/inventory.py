@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, device_name
 from broker.domain.geometry.host_resources import HostResources
 from broker.models.keys import ID_LENGTH, cluster_id, gpu_id, node_id
 
@@ -119,6 +120,10 @@ class Node(models.Model):
 
 
 class GpuQuerySet(models.QuerySet["Gpu"]):
+    def without_cpu_blocks(self) -> "GpuQuerySet":
+        """Return the GPUs alone, without blocks of CPUs."""
+        return self.exclude(gpu_model=CPU_MODEL_NAME)
+
     def sellable(self) -> "GpuQuerySet":
         """Return the GPUs on which something new may be placed."""
         return self.filter(
@@ -170,7 +175,12 @@ class Gpu(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"GPU {self.index}"
+        return device_name(self.gpu_model_id, self.index)
+
+    @property
+    def has_gpu(self) -> bool:
+        """Return whether it is a GPU, not a block of CPUs."""
+        return self.gpu_model_id != CPU_MODEL_NAME
 
 
 class InventoryChange(models.Model):

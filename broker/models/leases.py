@@ -185,7 +185,8 @@ class Lease(TenantOwned):
     @property
     def stays(self) -> str:
         """Return why a lease like this is never relocated; empty where it may be."""
-        return why_not_relocatable(Isolation(self.offering.isolation), self.quantity)
+        has_gpu = not self.offering.is_cpu_only
+        return why_not_relocatable(Isolation(self.offering.isolation), self.quantity, has_gpu=has_gpu)
 
     @property
     def recorded_resources(self) -> HostResources:

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models.inventory import GpuModel
@@ -78,6 +79,11 @@ class Offering(models.Model):
     @property
     def is_storage(self) -> bool:
         return self.gpu_model_id is None
+
+    @property
+    def is_cpu_only(self) -> bool:
+        """Return whether it sells CPUs without a GPU."""
+        return self.gpu_model_id == CPU_MODEL_NAME
 
     @property
     def host_resources(self) -> HostResources:

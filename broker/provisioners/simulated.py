@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.backends.postgresql.psycopg_any import Jsonb
 from django.db.models import Q
 
+from broker.domain.geometry.cpu_blocks import device_name
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH, TEMPLATES
@@ -159,16 +160,24 @@ class SimulatedProvisioner:
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
         bad = Q(lost_since__isnull=False) | Q(node__state=NodeState.LOST)
-        columns = ("node__state", "node__name", "node__state_since", "index", "health_reason", "lost_since")
+        columns = (
+            "node__state",
+            "node__name",
+            "node__state_since",
+            "gpu_model",
+            "index",
+            "health_reason",
+            "lost_since",
+        )
         gpu = Gpu.objects.filter(bad, pk__in=[s.gpu for s in spec.slices]).order_by("pk").values_list(*columns).first()
         if gpu is None:
             return None
-        state, node, node_since, index, reason, since = gpu
+        state, node, node_since, model, index, reason, since = gpu
         if state == NodeState.LOST:
             text, since = f"node {node} is unreachable", node_since
         else:
             why = f": {reason}" if reason else ""
-            text = f"GPU {index} of {node} failed{why}"
+            text = f"{device_name(model, index)} of {node} failed{why}"
         return Observation(ObservedState.LOST, text, last_seen=since)
 
     def _progress(self, spec: ProvisionSpec, pod: SimulatedPod, now: datetime) -> Observation:

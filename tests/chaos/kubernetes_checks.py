@@ -241,7 +241,7 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
     wrong = {
         "charged_minus_active_s": kept.charged_minus_active,
         "active_without_place_s": kept.active_without_place,
-        "gpu_seconds_unexplained": int(kept.gpus("unexplained")),
+        "gpu_seconds_unexplained": int(kept.unexplained),
         "leases_charged_before_their_pod_ran": early,
         "leases_charged_after_their_pod_ended": len(late),
     }

@@ -16,7 +16,9 @@ from billing.models import Invoice, InvoiceLine, PriceVersion, RatedCharge
 from billing.models.adjustments import REDUCTION_KINDS
 from billing.models.charges import GIB_SECONDS, ChargeKind
 from billing.services.documents.charge_exports import BILLED_DECIMALS, BilledAdjustment, BilledCharge, billed_charges
+from broker.domain.geometry.cpu_blocks import VCPUS_PER_UNIT
 from broker.models import Offering
+from broker.services.inventory.gpu_catalogue import profile_of
 from tenants.models import Project
 from tenants.services.rls import tenant_scope
 
@@ -129,7 +131,7 @@ def _charge_fields(each: BilledCharge, offering: Offering, listed: int) -> dict[
         "SkuId": offering.pk,
         "SkuMeter": charge.meter,
         "SkuPriceId": str(charge.price_version_id),
-        "SkuPriceDetails": _json({"profile": offering.profile, "isolation": offering.isolation}),
+        "SkuPriceDetails": _json(_price_details(offering)),
         "Tags": _json(each.lease.tags | {"gpubroker/requested_by": each.lease.by_label or each.lease.by}),
     }
 
@@ -193,7 +195,16 @@ def _tax_fields(invoice: Invoice, line: InvoiceLine, offering: Offering | None) 
     }
 
 
+def _price_details(offering: Offering) -> dict[str, Any]:
+    """Return what of an offering decides its price; CoreCount is FOCUS's own name."""
+    if offering.is_cpu_only:
+        return {"profile": offering.profile, "CoreCount": profile_of(offering).compute * VCPUS_PER_UNIT}
+    return {"profile": offering.profile, "isolation": offering.isolation}
+
+
 def _service_name(offering: Offering) -> str:
+    if offering.is_cpu_only:
+        return "CPU"
     return f"{offering.gpu_model_id}, {offering.isolation}"
 
 

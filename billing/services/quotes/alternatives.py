@@ -28,10 +28,11 @@ class OfferingAlternative:
 def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) -> tuple[OfferingAlternative, ...]:
     """Return at most one alternative of each kind that could start now.
 
-    All are of the lease's region, and in the cluster where its volume is.
+    All are of the lease's region, and in the cluster where its volume is; with a GPU if it has one, else without.
     """
     wanted = lease.offering
-    others = [o for o in Offering.objects.published().filter(region=wanted.region).order_by("pk") if o != wanted]
+    in_region = Offering.objects.published().filter(region=wanted.region).order_by("pk")
+    others = [o for o in in_region if o != wanted and o.is_cpu_only == wanted.is_cpu_only]
     known = price_list.prices_at(
         now, currency=currency, offerings=[o.pk for o in (*others, wanted)], tenant=lease.tenant_id
     )
@@ -46,12 +47,12 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
     spot = [o for o in buyable if _same_shape(o, wanted) and o.price_class == PriceClass.SPOT and price(o) < own]
     on_terms = [o for o in buyable if o.price_class == wanted.price_class]
     cheaper = [o for o in on_terms if price(o) < own]
-    faster = [o for o in on_terms if o.milli_units > wanted.milli_units and o.memory_gb >= wanted.memory_gb]
+    faster = [o for o in on_terms if _compute(o) > _compute(wanted) and o.memory_gb >= wanted.memory_gb]
     found = (
-        # "cheaper" gives up the least memory; "faster" is the cheapest upgrade.
+        # "cheaper" gives up the least memory, or the fewest CPUs where there is no GPU; "faster" is the cheapest upgrade.
         ("spot", _min_or_none(spot, price)),
-        ("cheaper", _min_or_none(cheaper, lambda o: (-o.memory_gb, price(o)))),
-        ("faster", _min_or_none(faster, lambda o: (price(o), o.milli_units))),
+        ("cheaper", _min_or_none(cheaper, lambda o: (-o.memory_gb, -o.is_cpu_only * o.cpu_milli, price(o)))),
+        ("faster", _min_or_none(faster, lambda o: (price(o), _compute(o)))),
     )
     return tuple(
         _alternative(kind, offering, known[offering.pk], free[offering.pk], lease, currency, cost)
@@ -62,6 +63,11 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
 
 def _min_or_none(offerings: Iterable[Offering], key: Callable[[Offering], object]) -> Offering | None:
     return min(offerings, key=key, default=None)  # type: ignore[arg-type]  # every key above compares
+
+
+def _compute(offering: Offering) -> int:
+    """Return the compute of an offering, to compare it with others that have a GPU, or none, too."""
+    return offering.cpu_milli if offering.is_cpu_only else offering.milli_units
 
 
 def _same_shape(one: Offering, other: Offering) -> bool:

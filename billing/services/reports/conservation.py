@@ -16,6 +16,7 @@ from django.db import connection
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, format_fixed_point, half_up
 from billing.models import PriceVersion
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.geometry.gpu_state import GpuState
 from broker.domain.geometry.profiles import Profile
 from broker.domain.geometry.slice_packing import fragmented_units
@@ -63,15 +64,22 @@ class ConservationReport:
     stored_minus_charged: int = 0  # GiB-seconds of volumes
 
     def gpus(self, kind: str) -> Fraction:
-        """Return the GPU-seconds of a kind, over all models."""
-        return sum((Fraction(getattr(parts, kind), parts.grid) for parts in self.models.values()), Fraction())
+        """Return the GPU-seconds of a kind, over all models with a GPU."""
+        return sum(
+            (_seconds(parts, kind) for model, parts in self.models.items() if model != CPU_MODEL_NAME), Fraction()
+        )
+
+    @property
+    def unexplained(self) -> Fraction:
+        """Return the seconds of GPUs and CPU blocks that nothing explains."""
+        return sum((_seconds(parts, "unexplained") for parts in self.models.values()), Fraction())
 
     def as_report(self) -> dict[str, Any]:
         """Return the figures as plain values: GPU-seconds as decimal strings, differences as integers."""
         return {
             "conservation": {kind: _format_decimal(self.gpus(kind)) for kind in KINDS},
             "total_gpu_seconds": int(self.gpus("total")),
-            "unexplained_gpu_seconds": _format_whole(self.gpus("unexplained")),
+            "unexplained_gpu_seconds": _format_whole(self.unexplained),
             "gpu_hours": _format_decimal(self.gpus("sold") / HOUR),
             "charged_minus_active_seconds": self.charged_minus_active,
             "active_seconds_without_place": self.active_without_place,
@@ -104,6 +112,10 @@ def check_conservation(*, first: datetime, last: datetime) -> ConservationReport
         since = PriceVersion.objects.storage_sold_since()
         stored = _query_rows("billing/reports/storage_seconds", {"sold_since": since})[0][0] if since else 0
     return ConservationReport(models, active, charged, unplaced, int(lines), misrounded, totals, stored)
+
+
+def _seconds(parts: SliceSeconds, kind: str) -> Fraction:
+    return Fraction(getattr(parts, kind), parts.grid)
 
 
 def _free_slices(model: str, held: Iterable[str], offered: tuple[Profile, ...]) -> tuple[int, int]:

@@ -49,6 +49,11 @@ CPU_MODEL = GpuModelSpec(
 )
 
 
+def device_name(model: str, index: int) -> str:
+    """Return how people call a GPU or CPU block of a node: GPU 0, CPU block 0."""
+    return f"{'CPU block' if model == CPU_MODEL_NAME else 'GPU'} {index}"
+
+
 def units_of_node(resources: HostResources) -> int:
     """Return how many units the CPUs of a node make; the rest stays unused."""
     return resources.cpu_milli // CPU_MILLI_PER_UNIT

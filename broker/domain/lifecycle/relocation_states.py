@@ -58,11 +58,13 @@ STARTED_RELOCATION_STATES = frozenset({M.MOVING, M.RETURNING})
 PENDING_RELOCATION_STATES = frozenset({M.NOTICED, M.MOVING, M.RETURNING})
 
 
-def why_not_relocatable(isolation: Isolation, quantity: int) -> str:
+def why_not_relocatable(isolation: Isolation, quantity: int, *, has_gpu: bool = True) -> str:
     """Return why a lease of this kind is never relocated; empty if it may be.
 
-    A relocation handles one slice with hardware or device isolation.
+    A relocation handles one slice of a GPU with hardware or device isolation.
     """
+    if not has_gpu:
+        return "not available without a GPU"
     if quantity > 1:
         return "not available for quantity > 1"
     if isolation not in (Isolation.DEVICE, Isolation.HARDWARE):

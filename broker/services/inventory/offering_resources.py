@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from django.db.models import F
 
-from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.geometry.host_resources import (
     HostResources,
     exceeded_fields,
@@ -144,7 +143,7 @@ def _shortage_text(offering: Offering, name: str, available: HostResources) -> s
 
 def unit_name(offering: Offering) -> str:
     """Return what a node is divided into for an offering."""
-    return "lease of this size" if offering.model == CPU_MODEL_NAME else "such slice"
+    return "lease of this size" if offering.is_cpu_only else "such slice"
 
 
 def describe_amount(name: str, amount: int) -> str:

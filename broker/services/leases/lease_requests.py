@@ -146,7 +146,7 @@ def build_lease(
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
-    if wanted.relocatable and (why := why_not_relocatable(Isolation(offering.isolation), wanted.quantity)):
+    if wanted.relocatable and (why := never_relocated_reason(offering, wanted.quantity)):
         raise not_relocatable_error(why)
     spot_terms = _checked_spot_terms(wanted, offering)
     volume = None
@@ -426,6 +426,10 @@ def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:
             f"{wanted.topology!r} is not a valid GPU interconnect.",
             fix=f"Use {' or '.join(LINK_LIMITS)}, or nothing.",
         )
+    if offering.is_cpu_only:
+        raise InvalidValue(
+            "topology", f"{offering.label} has no GPU, so there is no interconnect.", fix="Leave it out."
+        )
     if wanted.quantity == 1:
         raise InvalidValue(
             "topology", "A single GPU has no interconnect.", fix="Request several GPUs, or leave it out."
@@ -464,6 +468,11 @@ def _check_gang(wanted: LeaseRequest, offering: Offering) -> None:
             ),
             most=most,
         )
+
+
+def never_relocated_reason(offering: Offering, quantity: int) -> str:
+    """Return why a lease of an offering is never relocated; empty where it may be."""
+    return why_not_relocatable(Isolation(offering.isolation), quantity, has_gpu=not offering.is_cpu_only)
 
 
 def not_relocatable_error(why: str) -> InvalidValue:

@@ -148,6 +148,8 @@ def _cut_efforts(lease: Lease, held: Sequence[_HeldPlacement]) -> Sequence[Parti
 
     Only for leases that were not observed yet.
     """
+    if lease.offering.is_cpu_only:
+        return [None] * len(held)
     new = lease.state == LeaseState.PROVISIONING and not lease.progress
     takes_time = settings.SIMULATED_PARTITION_S or settings.SIMULATED_DESTROY_S
     left = all(each.provisioner == SIMULATED and each.policy == LayoutPolicy.DYNAMIC for each in held)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from broker.domain.geometry.cpu_blocks import device_name
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, GpuState, PlacedSlice, state_of
 from broker.domain.geometry.profiles import Placement, Profile, ProfileKind
@@ -92,7 +93,7 @@ class PlacementGpu:
 
     @property
     def location(self) -> str:
-        return f"{self.cluster} / {self.node_name} / GPU {self.index}"
+        return f"{self.cluster} / {self.node_name} / {device_name(self.model, self.index)}"
 
     def open_to(self, lease_id: str) -> "PlacementGpu":
         """Return the GPU as a lease sees it that slices of it are promised to."""

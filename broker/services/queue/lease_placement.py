@@ -215,8 +215,9 @@ def explain_waiting(request: PlacementRequest, stock: GpuIndex, *, elsewhere: bo
 
     `elsewhere` says that some clusters or nodes were excluded.
     """
+    device = "node" if request.offering.is_cpu_only else "GPU"
     if elsewhere and find_slots(request, stock):
-        return "Waits for another GPU: the assigned one rejected it. It is retried in two minutes."
+        return f"Waits for another {device}: the assigned one rejected it. It is retried in two minutes."
     label, region = request.offering.label, request.offering.region
     if request.cluster:
         region = f"{request.cluster} (location of its volume)"
@@ -224,8 +225,11 @@ def explain_waiting(request: PlacementRequest, stock: GpuIndex, *, elsewhere: bo
         gpu for gpu in stock.by_pool[request.pool].values() if gpu.sellable and request.cluster in ("", gpu.cluster)
     ]
     if not gpus:
-        return f"Waits for {label}: no GPU of this model is in service in {region} now."
+        kind = "CPU node" if request.offering.is_cpu_only else "GPU of this model"
+        return f"Waits for {label}: no {kind} is in service in {region} now."
     if not any(_can_be_cut_for(request.offering, gpu) for gpu in gpus):
+        if request.offering.is_cpu_only:
+            return f"Waits for {label}: no CPU node in {region} is large enough for it now."
         why = "nodes are repartitioned on demand"
         if any(gpu.publishes for gpu in gpus):
             why = "GPUs that are partitioned per lease do not offer it"

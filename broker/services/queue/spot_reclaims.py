@@ -287,7 +287,7 @@ def _obstacle(reclaim: SpotReclaim, now: datetime) -> str:
     """Return why the promised slots cannot be had; empty while they can."""
     gpus = set(reclaim.slots.values_list("gpu", flat=True))
     if Gpu.objects.sellable().filter(pk__in=gpus).count() < len(gpus):
-        return "a GPU that it would free is out of service"
+        return "what it would free is out of service"
     if now > reclaim.reclaim_at + ENDING_TIMEOUT:
         return "the slices did not become free in time"
     with system_scope():

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, Q
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.secret_masks import secret_values, value_masker
 from broker.models import Lease, StaleLease
@@ -200,7 +201,8 @@ def _with_lost_gpu(observation: Observation, spec: ProvisionSpec) -> Observation
         return observation
     if not observation.answered:
         return observation
-    text = f"its GPU is lost: {spec.gpu_fault}"
+    what = "CPUs are" if spec.gpu_model == CPU_MODEL_NAME else "GPU is"
+    text = f"its {what} lost: {spec.gpu_fault}"
     return Observation(ObservedState.LOST, text, last_seen=spec.gpu_lost_since, remains=observation.remains)
 
 

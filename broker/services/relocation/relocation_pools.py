@@ -71,7 +71,8 @@ def load_relocation_pools(cluster: Cluster, *, now: datetime) -> list[Relocation
 
     Leases of other clusters cannot be relocated to a chosen place.
     """
-    dynamic = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC).sellable().filter(node__cluster=cluster)
+    dynamic = Gpu.objects.without_cpu_blocks().filter(layout_policy=LayoutPolicy.DYNAMIC).sellable()
+    dynamic = dynamic.filter(node__cluster=cluster)
     rows = [
         gpu
         for gpu in dynamic.select_related("node").order_by("node__name", "index")

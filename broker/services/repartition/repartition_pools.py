@@ -41,7 +41,7 @@ class _NodeHistory:
 
 def load_repartition_pools(cluster_id: str, *, now: datetime) -> list[RepartitionPool]:
     """Load the pools of a cluster; six queries."""
-    rows = Gpu.objects.filter(node__cluster_id=cluster_id).select_related("node__cluster")
+    rows = Gpu.objects.without_cpu_blocks().filter(node__cluster_id=cluster_id).select_related("node__cluster")
     by_node: defaultdict[str, list[Gpu]] = defaultdict(list)
     for gpu in rows.order_by("node__name", "index"):
         by_node[gpu.node_id].append(gpu)

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from django.db.models import Q
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.repartition.repartition_steps import RepartitionStep
 from broker.models import GpuHealth, Lease, NodeState
@@ -63,7 +64,7 @@ def _node_items(gpus: Sequence[FleetGpu]) -> Iterable[AttentionItem]:
         name = f"{its[0].cluster_name} / {its[0].node_name}"
         held = len({s.lease for gpu in its for s in gpu.slices})
         if its[0].node_state is NodeState.LOST:
-            why = f"{len(its)} GPUs, {_count_leases(held)} still on them"
+            why = f"{len(its)} {'GPU' if its[0].is_gpu else 'CPU block'}s, {_count_leases(held)} still on them"
             yield AttentionItem(AttentionKind.NODE, f"{name} is lost", why, node, its[0].node_since, urgent=True)
         elif its[0].cutting == RepartitionStep.QUARANTINED:
             why = "repartitioning its GPUs failed; it stays closed until you decide"
@@ -118,7 +119,9 @@ def _unsold_pools(gpus: Iterable[FleetGpu]) -> Iterable[AttentionItem]:
             pools[gpu.model, gpu.region] += 1
     for (model, region), count in sorted(pools.items()):
         yield AttentionItem(
-            AttentionKind.OFFERINGS, f"{model} has no published offering in {region}", f"{count} GPUs earn no revenue"
+            AttentionKind.OFFERINGS,
+            f"{model} has no published offering in {region}",
+            f"{count} {'CPU block' if model == CPU_MODEL_NAME else 'GPU'}s earn no revenue",
         )
 
 

@@ -1,5 +1,6 @@
 """Fleet report: every GPU with the leases on it. Must run as staff."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import lru_cache, reduce
@@ -7,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter, or_
 from typing import NamedTuple
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, units_in_block
 from broker.domain.geometry.gpu_state import EMPTY_GPU, GpuState
 from broker.domain.geometry.profiles import Profile
 from broker.domain.geometry.slice_packing import SellableProfiles, sellable_profiles
@@ -112,8 +114,15 @@ class _GpuLoader:
             sold = self._offered.get((row.model, row.region), ())
             cut = parse_layout(row.model, layout) if layout else None
             publishes = parse_published(row.published).only(sold) if row.published else sold
-            self._sellable[key] = sellable_profiles(publishes, gpu_model_spec(row.model).grid, cut)
+            self._sellable[key] = sellable_profiles(publishes, _grid_of(row), cut)
         return self._sellable[key]
+
+
+def _grid_of(row: GpuRow) -> int:
+    """Return the units of a GPU, or those that a CPU block really has."""
+    if row.model == CPU_MODEL_NAME:
+        return units_in_block(json.loads(row.published) if row.published else None)
+    return gpu_model_spec(row.model).grid
 
 
 def _attach_slices(gpu: FleetGpu, placements: Iterable[tuple[str, LeasedSlice]]) -> None:

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import LeaseState
-from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, gpus_by_use
+from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, gpus_by_use, only_gpus
 from ports.postgres.sql_statements import query_rows
 
 
 @dataclass(frozen=True, slots=True)
 class FleetSummary:
-    """Fleet totals; `sold` counts GPUs in parts of SCALE."""
+    """Fleet totals; `sold` counts GPUs in parts of SCALE, leases also those without a GPU."""
 
     clusters: int
     gpus: int
@@ -25,7 +26,7 @@ class FleetSummary:
 
 def load_summary() -> FleetSummary:
     """Return the fleet's size and how much of it is sold; one query."""
-    (totals,) = query_rows("broker/reports/fleet_summary", {"scale": SCALE})
+    (totals,) = query_rows("broker/reports/fleet_summary", {"scale": SCALE, "cpu": CPU_MODEL_NAME})
     return FleetSummary(*totals)
 
 
@@ -35,7 +36,7 @@ def summarise(gpus: Sequence[FleetGpu]) -> FleetSummary:
     used = gpus_by_use(gpus)
     return FleetSummary(
         clusters=len({gpu.cluster for gpu in gpus}),
-        gpus=len(gpus),
+        gpus=len(only_gpus(gpus)),
         active=len({s.lease for s in held}),
         tenants=len({s.tenant for s in held}),
         sold=sum(used[use] for use in CHARGED),

@@ -14,7 +14,7 @@ from broker.domain.geometry.gpu_state import GpuState
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models import GpuHealth, InventoryChange, NodeState
 from broker.services.inventory.gpu_catalogue import profile_named
-from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, use_when_free
+from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, only_gpus, use_when_free
 from ports.postgres.sql_statements import load_sql
 
 Outage = tuple[int, int, UnitUse]  # start, end, and the use to report for free units
@@ -47,7 +47,8 @@ class FleetUsage:
 
 
 def measure_fleet_usage(moment: datetime, gpus: Sequence[FleetGpu], *, now: datetime) -> FleetUsage:
-    """Return the fleet's GPU-seconds by use from a moment until now."""
+    """Return the fleet's GPU-seconds by use from a moment until now; CPU blocks have none."""
+    gpus = only_gpus(gpus)
     start, end = int(moment.timestamp()), int(now.timestamp())
     intervals, outages = _load_intervals(gpus, start, end), _load_outages(moment, gpus, end)
     seconds_by_use: Counter[tuple[UnitUse, int]] = Counter()
@@ -104,6 +105,8 @@ def _load_intervals(gpus: Sequence[FleetGpu], start: int, end: int) -> dict[str,
     with connection.cursor() as cursor:
         cursor.execute(load_sql("broker/reports/ended_placements"), {"since": start, "until": end})
         for gpu_id, lease, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
+            if gpu_id not in models:
+                continue
             kind, since = _slice_kind(models[gpu_id], name, isolation), max(int(held_s), start)
             sold_s = max(0, min(until, sold[1]) - max(since, sold[0]))
             by_gpu[gpu_id][lease, at, held_s] = _held_interval(kind, at, size, since, until, sold_s, price_class)

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, device_name
 from broker.domain.geometry.gpu_state import GpuState
 from broker.domain.geometry.slice_packing import SellableProfiles
 from broker.domain.lifecycle.states import LeaseState, PriceClass
@@ -84,7 +85,7 @@ class GpuUseLayout(NamedTuple):
 
 @dataclass
 class FleetGpu:
-    """A GPU, its location, and its placements; times are as those of slices."""
+    """A GPU or CPU block, its location, and its placements; times are as those of slices."""
 
     id: str
     index: int
@@ -119,7 +120,16 @@ class FleetGpu:
 
     @property
     def location(self) -> str:
-        return f"{self.cluster_name} / {self.node_name} / GPU {self.index}"
+        return f"{self.cluster_name} / {self.node_name} / {self.name}"
+
+    @property
+    def name(self) -> str:
+        return device_name(self.model, self.index)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Return whether it is a GPU, not a block of CPUs."""
+        return self.model != CPU_MODEL_NAME
 
     @property
     def idle_use(self) -> UnitUse | None:
@@ -184,7 +194,7 @@ FLEET_FILTERS: dict[str, Callable[[FleetGpu], bool]] = {
     "fragmented": lambda gpu: gpu.units(UnitUse.FRAGMENTED) > 0,
     "out": lambda gpu: gpu.idle_use is not None,
 }
-SCALE = 168_000  # thousandths of a GPU, exact for every grid there is (4, 7, 8 and 12 divide 168)
+SCALE = 168_000  # thousandths of a GPU, exact for every GPU's grid (4, 7, 8 and 12 divide 168)
 
 
 def scaled(units: int, grid: int) -> int:
@@ -193,7 +203,17 @@ def scaled(units: int, grid: int) -> int:
 
 
 def gpus_by_use(gpus: Iterable[FleetGpu]) -> dict[UnitUse, int]:
-    """Return the fleet's use in parts of SCALE of a GPU."""
+    """Return the use of the fleet's GPUs, without CPU blocks, in parts of SCALE of a GPU."""
+    return devices_by_use(only_gpus(gpus))
+
+
+def only_gpus(gpus: Iterable[FleetGpu]) -> list[FleetGpu]:
+    """Return the GPUs among GPUs and CPU blocks."""
+    return [gpu for gpu in gpus if gpu.is_gpu]
+
+
+def devices_by_use(gpus: Iterable[FleetGpu]) -> dict[UnitUse, int]:
+    """Return the use of GPUs or of CPU blocks in parts of SCALE of one."""
     units: Counter[tuple[UnitUse, int]] = Counter()
     for gpu in gpus:
         for use, count in gpu.use_layout.units.items():

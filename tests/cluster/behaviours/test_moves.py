@@ -74,7 +74,7 @@ class Scene:
         kept = conservation.check_conservation(first=self.began, last=world.sim.now)
         assert kept.active_unit_seconds > 0
         assert (kept.charged_minus_active, kept.active_without_place) == (0, 0)
-        assert kept.gpus("unexplained") == 0
+        assert kept.unexplained == 0
         steps = transitions_of(self.lease)
         active = sum((b.at - a.at).total_seconds() for a, b in pairwise(steps) if a.after == "active")
         lease = reload_lease(self.lease)

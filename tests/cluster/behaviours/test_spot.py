@@ -77,7 +77,7 @@ def assert_charged(world: World, began: Any, lease: Lease) -> None:
     kept = conservation.check_conservation(first=began, last=world.sim.now)
     assert kept.active_unit_seconds > 0
     assert (kept.charged_minus_active, kept.active_without_place) == (0, 0)
-    assert kept.gpus("unexplained") == 0
+    assert kept.unexplained == 0
     steps, ended = transitions_of(lease), reload_lease(lease)
     active = sum((b.at - a.at).total_seconds() for a, b in pairwise(steps) if a.after == "active")
     assert ended.active_at

@@ -8,12 +8,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from broker.domain.lifecycle.relocation_states import why_not_relocatable
-from broker.domain.lifecycle.states import Isolation, PriceClass
+from broker.domain.lifecycle.states import PriceClass
 from broker.domain.workloads.secret_variables import looks_like_credential
 from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Offering
-from broker.services.leases.lease_requests import LeaseRequest
+from broker.services.leases.lease_requests import LeaseRequest, never_relocated_reason
 from web.portal.durations import parse_duration
 from web.portal.launch.launch_terms import LaunchTerms, parse_local_time
 from web.portal.page_context import PageRequest
@@ -111,7 +110,7 @@ class LaunchForm:
             ssh_key_ids=self.ssh_key_ids,
             ssh_keys=[line.strip() for line in self.ssh_keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW_VOLUME else self.volume,
-            relocatable=self.relocatable and not why_not_relocatable(Isolation(offering.isolation), quantity),
+            relocatable=self.relocatable and not never_relocated_reason(offering, quantity),
             requeue_when_preempted=is_spot and self.requeue_when_preempted,
             checkpoint_command=self.checkpoint_command.strip() if is_spot else "",
             quote=self.quote,

@@ -11,8 +11,6 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from billing.services.quotes import quote_redemption
-from broker.domain.lifecycle.relocation_states import why_not_relocatable
-from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import TEMPLATES, WorkloadShape, template_name_for
 from broker.models import Lease, OverlapPolicy, SavedTemplate, Secret, SecretKind, Volume
 from broker.services.launch_templates import template_choice
@@ -95,7 +93,7 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         quoted = replace(quoted, template_id="")
     quote = quote_panel.live_quote(request, chosen, quoted)
     saved_secrets = list(Secret.objects.filter(project=request.project).order_by("name"))
-    not_relocatable = why_not_relocatable(Isolation(chosen.offering.isolation), wanted.quantity)
+    not_relocatable = lease_requests.never_relocated_reason(chosen.offering, wanted.quantity)
     page = LaunchPage(
         form=form,
         chosen=chosen,
