@@ -7,9 +7,10 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.logs.log_lines import LineSource, LogLine
-from broker.domain.simulated_box.box_facts import NOTICE, BoxFacts, BoxGpu
+from broker.domain.simulated_box.box_facts import BoxFacts, BoxGpu
 from broker.domain.simulated_box.command_runs import SimulatedRun, plan_run
 from broker.domain.workloads.templates import BATCH, TEMPLATES
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec
@@ -35,7 +36,7 @@ def batch_end(spec: ProvisionSpec, *, started: datetime) -> tuple[datetime, int]
 
 def program_lines(spec: ProvisionSpec, *, started: datetime, until: datetime) -> Iterator[LogLine]:
     """Yield the lines that a lease's program has written by a moment."""
-    yield LogLine(started, NOTICE, LineSource.PLATFORM)
+    yield LogLine(started, box_facts(spec).notice, LineSource.PLATFORM)
     run = batch_run(spec, started=started)
     if run is not None:
         for line in run.lines_until((until - started).total_seconds()):
@@ -51,7 +52,9 @@ def box_facts(spec: ProvisionSpec) -> BoxFacts:
     template = spec.template or TEMPLATES.get(spec.workload)
     count = max(len(spec.slices), 1)
     return BoxFacts(
-        gpus=tuple(_box_gpu(spec, place, number) for number, place in enumerate(spec.slices)),
+        gpus=()
+        if spec.gpu_model == CPU_MODEL_NAME
+        else tuple(_box_gpu(spec, place, number) for number, place in enumerate(spec.slices)),
         hostname=f"lease-{spec.lease_id[-HOST_NAME_LETTERS:]}",
         home=template.home if template else BATCH.home,
         env=(

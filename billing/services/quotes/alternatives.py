@@ -49,7 +49,7 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
     cheaper = [o for o in on_terms if price(o) < own]
     faster = [o for o in on_terms if _compute(o) > _compute(wanted) and o.memory_gb >= wanted.memory_gb]
     found = (
-        # "cheaper" gives up the least memory, or the fewest CPUs where there is no GPU; "faster" is the cheapest upgrade.
+        # "cheaper" gives up the least memory, or CPUs where there is no GPU; "faster" is the cheapest upgrade.
         ("spot", _min_or_none(spot, price)),
         ("cheaper", _min_or_none(cheaper, lambda o: (-o.memory_gb, -o.is_cpu_only * o.cpu_milli, price(o)))),
         ("faster", _min_or_none(faster, lambda o: (price(o), _compute(o)))),

@@ -1,1 +1,1 @@
-"""Simulated GPU box: imitates a shell and its programs without executing anything."""
+"""Simulated box: imitates a shell and its programs without executing anything."""

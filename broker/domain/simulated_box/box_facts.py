@@ -1,8 +1,7 @@
-"""Facts of a simulated GPU box: its GPUs, host, user and environment."""
+"""Facts of a simulated box: its GPUs, if any, host, user and environment."""
 
 from dataclasses import dataclass
 
-NOTICE = "Simulated GPU box: commands are imitated, nothing is executed."
 PAGE_PORT = 8080  # of the little web page inside the box
 DEFAULT_USER, DEFAULT_HOME = "gpubroker", "/home/gpubroker"
 
@@ -39,6 +38,16 @@ class BoxFacts:
     volume_gib: int = 0  # mounted at home; zero: none
 
     @property
+    def title(self) -> str:
+        """Return what the box calls itself."""
+        return "Simulated GPU box" if self.gpus else "Simulated box without a GPU"
+
+    @property
+    def notice(self) -> str:
+        """Return the sentence that says that nothing is executed."""
+        return f"{self.title}: commands are imitated, nothing is executed."
+
+    @property
     def cpus(self) -> int:
         """Return the number of CPUs, rounded up; at least one."""
         return max(-(-self.cpu_milli // 1000), 1)
@@ -46,11 +55,12 @@ class BoxFacts:
     def environment(self) -> dict[str, str]:
         """Return the variables that the box's shell starts with."""
         devices = ",".join(dict.fromkeys(gpu.mig_uuid or gpu.uuid for gpu in self.gpus))
+        gpu_variables = {"NVIDIA_VISIBLE_DEVICES": devices} if devices else {}
         return {
             "HOME": self.home,
             "HOSTNAME": self.hostname,
             "LANG": "C.UTF-8",
-            "NVIDIA_VISIBLE_DEVICES": devices or "void",
+            **gpu_variables,
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "SHELL": "/bin/bash",
             "USER": self.user,

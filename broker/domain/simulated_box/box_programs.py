@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from broker.domain.simulated_box.box_facts import NOTICE, PAGE_PORT
+from broker.domain.simulated_box.box_facts import PAGE_PORT, BoxFacts
 from broker.domain.simulated_box.box_files import BoxFileError
 from broker.domain.simulated_box.box_state import BoxState
 from broker.domain.simulated_box.nvidia_smi import print_nvidia_smi
@@ -58,8 +58,10 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _help(call: ProgramCall) -> ProgramResult:
-    names = ", ".join(sorted(PROGRAMS))
-    return ProgramResult(f"{NOTICE}\nIt knows: {names}.\nAlso: | ; && || > >> < 2>&1, quotes and $VARIABLES.\n")
+    names = ", ".join(sorted(available_programs(call.box.facts)))
+    return ProgramResult(
+        f"{call.box.facts.notice}\nIt knows: {names}.\nAlso: | ; && || > >> < 2>&1, quotes and $VARIABLES.\n"
+    )
 
 
 def _echo(call: ProgramCall) -> ProgramResult:
@@ -328,7 +330,7 @@ def _history(call: ProgramCall) -> ProgramResult:
 
 
 def _which(call: ProgramCall) -> ProgramResult:
-    found = [name for name in call.operands if name in PROGRAMS]
+    found = [name for name in call.operands if name in available_programs(call.box.facts)]
     return ProgramResult(_lines(f"/usr/bin/{name}" for name in found), status=int(len(found) < len(call.operands)))
 
 
@@ -350,8 +352,8 @@ def _curl(call: ProgramCall) -> ProgramResult:
         return ProgramResult("404 Not found\n")
     facts = call.box.facts
     gpus = "".join(f"    <li>{gpu.name} {gpu.profile or 'whole GPU'}</li>\n" for gpu in facts.gpus)
-    page = f"<h1>{facts.hostname}</h1>\n<p>{NOTICE}</p>\n<ul>\n{gpus}</ul>\n"
-    return ProgramResult(f"<!doctype html>\n<title>Simulated GPU box</title>\n{page}")
+    page = f"<h1>{facts.hostname}</h1>\n<p>{facts.notice}</p>\n<ul>\n{gpus}</ul>\n"
+    return ProgramResult(f"<!doctype html>\n<title>{facts.title}</title>\n{page}")
 
 
 PROGRAMS: dict[str, Program] = {
@@ -394,3 +396,9 @@ PROGRAMS: dict[str, Program] = {
     "which": _which,
     "whoami": _whoami,
 }
+NEEDS_GPU = {"nvidia-smi"}  # a machine without a GPU has no driver that brings it
+
+
+def available_programs(facts: BoxFacts) -> dict[str, Program]:
+    """Return the programs that a box has."""
+    return PROGRAMS if facts.gpus else {name: run for name, run in PROGRAMS.items() if name not in NEEDS_GPU}

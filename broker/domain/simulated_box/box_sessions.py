@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from broker.domain.simulated_box.box_facts import NOTICE, BoxFacts
+from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.domain.simulated_box.box_programs import CLEAR_SCREEN
 from broker.domain.simulated_box.box_shell import BoxEvent, BoxOutput, BoxShell, ShellExited
 from broker.domain.simulated_box.box_state import BoxState
@@ -45,7 +45,9 @@ class BoxSession:
 
     def start(self) -> SessionOutput:
         """Return the greeting and the first prompt."""
-        return SessionOutput(f"{WRAP_BACKWARDS}{NOTICE}\r\nType help for the commands it knows.\r\n{self._prompt()}")
+        return SessionOutput(
+            f"{WRAP_BACKWARDS}{self._box.facts.notice}\r\nType help for the commands it knows.\r\n{self._prompt()}"
+        )
 
     def feed(self, data: bytes, *, now: datetime) -> SessionOutput:
         """Take what was typed."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from broker.domain.simulated_box.box_files import BoxFileError
-from broker.domain.simulated_box.box_programs import PROGRAMS, ProgramCall, ProgramResult
+from broker.domain.simulated_box.box_programs import NEEDS_GPU, ProgramCall, ProgramResult, available_programs
 from broker.domain.simulated_box.box_state import BoxLimitExceeded, BoxState
 from broker.domain.simulated_box.shell_syntax import (
     PARAMETER,
@@ -185,12 +185,15 @@ class BoxShell:
         folder, name = posixpath.split(words[0])
         if folder not in PROGRAM_FOLDERS:
             name = ""
-        program = PROGRAMS.get(name)
+        program = available_programs(self.box.facts).get(name)
         if name in SHELLS and len(words) >= 3 and words[1] in SHELL_OPTIONS:
             yield from self._run_nested(words[2])
         elif name in PYTHONS and words[1:] in VERSION_OPTIONS:
             self.box.status = 0
             yield BoxOutput("Python 3.12 (simulated, not installed)\n")
+        elif program is None and name in NEEDS_GPU:
+            self.box.status = NOT_FOUND
+            yield BoxOutput(f"bash: {words[0]}: command not found\n", is_error=True)
         elif program is None:
             refusal = f"bash: {words[0]}: command not found (this box is simulated; type help for what it knows)"
             yield from self._run_unknown(text, refusal)

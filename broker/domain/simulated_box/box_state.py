@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from broker.domain.simulated_box.box_facts import NOTICE, BoxFacts
+from broker.domain.simulated_box.box_facts import BoxFacts
 from broker.domain.simulated_box.box_files import BoxFiles
 
 MAX_ENVIRONMENT = 256 * 1024  # characters
@@ -30,9 +30,9 @@ class BoxState:
         self.directory = self.facts.home
         self.files = BoxFiles(
             {
-                f"{self.facts.home}/README.txt": f"{NOTICE}\nType help for the commands it knows.\n",
+                f"{self.facts.home}/README.txt": f"{self.facts.notice}\nType help for the commands it knows.\n",
                 "/etc/hostname": f"{self.facts.hostname}\n",
-                "/etc/os-release": 'NAME="Simulated GPU box"\nID=simulated\n',
+                "/etc/os-release": f'NAME="{self.facts.title}"\nID=simulated\n',
                 "/tmp/.keep": "",
             }
         )

@@ -2,7 +2,9 @@
 
 import pytest
 
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.simulated_box.box_facts import BoxFacts
+from broker.domain.simulated_box.command_runs import plan_run
 from broker.models import Lease
 from broker.provisioners.simulated_programs import box_facts
 from broker.services.leases.provision_specs import access_token, load_provision_spec
@@ -11,6 +13,7 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import (
     Simulation,
     TenantContext,
+    create_cpu_nodes,
     create_gpus,
     create_tenant,
     offering,
@@ -19,6 +22,7 @@ from tests.simulation import (
 )
 
 pytestmark = pytest.mark.django_db
+NO_GPU_NOTICE = "Simulated box without a GPU: commands are imitated, nothing is executed."
 
 
 @pytest.fixture
@@ -73,3 +77,36 @@ def test_the_environment_has_variables_secrets_and_the_access_token(sim: Simulat
 def test_a_volume_is_mounted_at_home(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel, size_gib=50)
     assert facts(sim.create_lease(kestrel, offering(), volume=volume.pk)).volume_gib == 50
+
+
+@pytest.fixture
+def cpu_facts(sim: Simulation) -> BoxFacts:
+    create_cpu_nodes()
+    lease = sim.create_lease(create_tenant("Kestrel"), offering("4vcpu", model=CPU_MODEL_NAME), quantity=2)
+    return facts(lease)
+
+
+def test_the_box_of_a_cpu_lease_has_the_amounts_of_its_offering(cpu_facts: BoxFacts) -> None:
+    assert (cpu_facts.cpus, cpu_facts.memory_mib) == (8, 2 * 16_384)
+
+
+def test_the_box_of_a_cpu_lease_has_no_gpu_and_no_variable_of_one(cpu_facts: BoxFacts) -> None:
+    assert cpu_facts.gpus == ()
+    assert [name for name in cpu_facts.environment() if "NVIDIA" in name or "CUDA" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        ("nproc", ["8"]),
+        ("nvidia-smi -L; echo $?", ["bash: nvidia-smi: command not found", "127"]),
+        ("which nvidia-smi; echo $?", ["1"]),
+        ("help | grep -v nproc | grep Simulated", [NO_GPU_NOTICE]),
+        ("cat /etc/os-release | head -1", ['NAME="Simulated box without a GPU"']),
+        ("free | tail -1", ["Mem:             32G           0         32G"]),
+    ],
+)
+def test_programs_of_a_cpu_lease_know_no_gpu(
+    cpu_facts: BoxFacts, command: str, lines: list[str], sim: Simulation
+) -> None:
+    assert [each.text for each in plan_run(command, cpu_facts, started=sim.now).lines] == lines

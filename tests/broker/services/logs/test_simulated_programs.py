@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.domain.simulated_box.box_facts import NOTICE
 from broker.models import Lease
 from broker.services.logs import log_collection
 from tests.broker.services.logs.played_output import program_texts, stored_lines
@@ -30,7 +29,9 @@ def test_the_output_of_a_batch_command_is_readable_after_its_end(sim: Simulation
     lease = run_batch(sim, kestrel, "echo hi")
     assert (lease.state, lease.end_reason, lease.exit_code) == (LeaseState.RELEASED, EndReason.BY_TENANT, 0)
     assert program_texts(lease) == ["hi"]
-    assert NOTICE in [each.line.text for each in stored_lines(lease)]
+    assert "Simulated GPU box: commands are imitated, nothing is executed." in [
+        each.line.text for each in stored_lines(lease)
+    ]
 
 
 def test_a_failed_command_has_its_exit_code(sim: Simulation, kestrel: TenantContext) -> None:
