@@ -41,6 +41,11 @@ class GpuModel(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def has_gpu(self) -> bool:
+        """Return whether it is a GPU, not a block of CPUs."""
+        return self.name != CPU_MODEL_NAME
+
 
 class Cluster(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=cluster_id)

@@ -86,6 +86,10 @@ class Offering(models.Model):
         return self.gpu_model_id == CPU_MODEL_NAME
 
     @property
+    def has_gpu(self) -> bool:
+        return self.gpu_model_id not in (None, CPU_MODEL_NAME)
+
+    @property
     def host_resources(self) -> HostResources:
         """Return what one slice brings of its node."""
         return HostResources(self.cpu_milli, self.host_memory_mib, self.scratch_mib)

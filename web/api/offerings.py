@@ -58,7 +58,7 @@ def spot_conditions_out(found: SpotConditions | None) -> dict[str, Any] | None:
 
 
 OFFERING_FIELDS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb",
-                   "cpu_milli", "host_memory_mib", "scratch_mib")  # fmt: skip
+                   "has_gpu", "cpu_milli", "host_memory_mib", "scratch_mib")  # fmt: skip
 RESOURCE_TEXTS = {
     "cpu_milli": {"help_text": "CPU of one slice, in thousandths of a CPU."},
     "host_memory_mib": {"help_text": "Memory of the machine that comes with one slice, in MiB."},
@@ -66,8 +66,12 @@ RESOURCE_TEXTS = {
 }
 
 
+HAS_GPU_TEXT = "False: CPUs without a GPU; `memory_gb` is 0 then, and no quota of units is used."
+
+
 class OfferingOut(serializers.ModelSerializer[Offering]):
     gpu_model = serializers.CharField(source="gpu_model_id")
+    has_gpu = serializers.BooleanField(help_text=HAS_GPU_TEXT)
     units = serializers.SerializerMethodField()
     spot = serializers.SerializerMethodField()
     availability = serializers.SerializerMethodField()
@@ -94,14 +98,15 @@ class OfferingOut(serializers.ModelSerializer[Offering]):
 
 class GpuModelOut(serializers.ModelSerializer[GpuModel]):
     id = serializers.CharField(source="name")
+    has_gpu = serializers.BooleanField(help_text="False: blocks of CPUs without a GPU; `memory_gb` is 0 then.")
 
     class Meta:
         model = GpuModel
-        fields = ("id", "memory_gb", "memory_grid", "compute_slices", "spec")
+        fields = ("id", "has_gpu", "memory_gb", "memory_grid", "compute_slices", "spec")
 
 
 class GpuModelViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
-    """GPU models, and how each can be partitioned."""
+    """GPU models and CPU, and how each can be partitioned."""
 
     serializer_class = GpuModelOut
     sorts = OLDEST_FIRST
@@ -170,7 +175,7 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
         return {
             o.pk: {
                 "free_now": free[o.pk],
-                "quota_left": None if room is None else room // o.milli_units,
+                "quota_left": room // o.milli_units if room is not None and o.milli_units else None,
                 "as_of": self.now,
             }
             for o in offerings

@@ -173,6 +173,12 @@ def profile_name(profile: str) -> str:
 
 
 @register.filter
+def gpu_memory(memory_gb: int) -> str:
+    """Format the memory of a GPU or slice; that there is no GPU for zero."""
+    return formatting.format_gpu_memory(memory_gb)
+
+
+@register.filter
 def resources_text(amounts: HostResources) -> str:
     """Format what a slice brings: 12 CPUs, 96 GiB memory, 200 GiB scratch."""
     return formatting.format_resources(amounts)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from django.utils.translation import gettext as _
 
 from billing.domain.money import MINUS, SYMBOLS, exponent_of, format_fixed_point, format_minor, half_up
+from broker.domain.geometry.cpu_blocks import CPU_PROFILES, VCPU_SUFFIX
 from broker.domain.geometry.host_resources import HostResources, format_cpus, format_size
 from broker.domain.geometry.profiles import WHOLE_GPU
 
@@ -13,8 +14,22 @@ UNKNOWN = "—"
 
 
 def format_profile(profile: str) -> str:
-    """Name a profile for people: `whole-gpu` is a whole GPU; a slice keeps its name."""
+    """Name a profile for people: whole GPU, 4 vCPU; a slice keeps its name."""
+    if profile.endswith(VCPU_SUFFIX):
+        return f"{profile.removesuffix(VCPU_SUFFIX)} vCPU"
     return _("whole GPU") if profile == WHOLE_GPU else profile
+
+
+def short_profile(profile: str) -> str:
+    """Return a profile's short name, as it fits on a slice: 3g, GPU, 4 vCPU, and 2 on the smallest."""
+    if profile.endswith(VCPU_SUFFIX):
+        return profile.removesuffix(VCPU_SUFFIX) if profile == CPU_PROFILES[0].name else format_profile(profile)
+    return "GPU" if profile == WHOLE_GPU else profile.partition(".")[0]
+
+
+def format_gpu_memory(memory_gb: int) -> str:
+    """Format the memory of a GPU or slice: 80 GB, or that there is no GPU."""
+    return _("{memory_gb} GB").format(memory_gb=memory_gb) if memory_gb else _("no GPU")
 
 
 def format_resources(amounts: HostResources) -> str:

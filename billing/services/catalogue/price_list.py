@@ -16,6 +16,7 @@ from billing.domain.pricing import InForce, merge_in_force
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.models.prices import PriceModel, list_rate_card
 from billing.services.periods import billing_periods
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Lease, Offering, VolumeSizeChange
 from ports.postgres import sql_statements
@@ -204,12 +205,13 @@ def prices_at(
 
 
 def lowest_on_demand_price(moment: datetime, *, currency: str, tenant: str = "") -> int | None:
-    """Return the lowest hourly price of published on-demand offerings; two queries.
+    """Return the lowest hourly price of published on-demand offerings with a GPU; two queries.
 
     With a `tenant`, its own prices take precedence.
     """
-    offerings = Offering.objects.published().filter(price_class=PriceClass.ON_DEMAND).values_list("pk", flat=True)
-    known = prices_at(moment, currency=currency, offerings=offerings, tenant=tenant)
+    offerings = Offering.objects.published().filter(price_class=PriceClass.ON_DEMAND).exclude(gpu_model=CPU_MODEL_NAME)
+    ids = offerings.values_list("pk", flat=True)
+    known = prices_at(moment, currency=currency, offerings=ids, tenant=tenant)
     return min((price.nano_per_hour for price in known.values()), default=None)
 
 

@@ -15,6 +15,7 @@ from broker.domain.lifecycle.states import Isolation
 
 CPU_MODEL_NAME = "CPU"
 VCPUS_PER_UNIT, UNITS_PER_BLOCK = 2, 8
+VCPU_SUFFIX = "vcpu"  # of the names of profiles
 SIZES_IN_UNITS = (1, 2, 4, 8)
 CPU_MILLI_PER_UNIT = VCPUS_PER_UNIT * 1000
 # What a block brings where its node does not report memory or scratch: 4 GiB a vCPU.
@@ -24,7 +25,7 @@ DEFAULT_OF_A_BLOCK = HostResources(CPU_MILLI_PER_UNIT * UNITS_PER_BLOCK, 65_536,
 def _profile(units: int) -> Profile:
     starts = range(0, UNITS_PER_BLOCK, units)
     return Profile(
-        name=f"{units * VCPUS_PER_UNIT}vcpu",
+        name=f"{units * VCPUS_PER_UNIT}{VCPU_SUFFIX}",
         compute=units,
         memory=units,
         placements=tuple(Placement(start, units) for start in starts),

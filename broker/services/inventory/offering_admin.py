@@ -123,7 +123,7 @@ def _check_amount(name: str, amount: int, most: int, unit: str) -> None:
         ceiling = describe_amount(name, most)
         raise InvalidValue(
             COLUMNS[name],
-            f"The smallest node of this GPU model and region has {ceiling} for each {unit}.",
+            f"The smallest node of this model and region has {ceiling} for each {unit}.",
             fix=f"Enter at most {ceiling}.",
         )
     if amount > MAX_AMOUNT:

@@ -24,7 +24,7 @@ from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.domain.workloads.registry_logins import image_login_fault
 from broker.domain.workloads.secret_variables import SecretVariable
 from broker.domain.workloads.template_contents import base_name, workload_template
-from broker.domain.workloads.templates import BATCH, Workload, WorkloadShape, template_name_for
+from broker.domain.workloads.templates import BATCH, VLLM, Workload, WorkloadShape, template_name_for
 from broker.domain.workloads.validation import find_workload_faults
 from broker.models import Lease, LeaseArray, Offering, OfferingState, SavedTemplate
 from broker.models.transitions import log_transition
@@ -138,6 +138,12 @@ def build_lease(
     _check_request(wanted, now)
     wanted = _with_saved_keys(wanted, actor)
     check_workload(wanted)
+    if offering.is_cpu_only and VLLM.name == (wanted.workload or template_name_for(wanted.image)):
+        raise InvalidValue(
+            "workload",
+            f"{VLLM.label} needs a GPU, and {offering.label} has none.",
+            fix="Choose an offering with a GPU, or another template.",
+        )
     secrets = lease_secrets.pin_secrets(wanted.secrets, project=project) if wanted.secrets else {}
     pull_secret = {}
     if wanted.pull_secret:

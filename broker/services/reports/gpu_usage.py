@@ -1,7 +1,7 @@
 """Current use of every unit of a GPU, for operators."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -210,6 +210,11 @@ def gpus_by_use(gpus: Iterable[FleetGpu]) -> dict[UnitUse, int]:
 def only_gpus(gpus: Iterable[FleetGpu]) -> list[FleetGpu]:
     """Return the GPUs among GPUs and CPU blocks."""
     return [gpu for gpu in gpus if gpu.is_gpu]
+
+
+def counted_devices(gpus: Sequence[FleetGpu]) -> Sequence[FleetGpu]:
+    """Return what figures of some hardware count: its GPUs, or CPU blocks where there is no GPU."""
+    return only_gpus(gpus) or gpus
 
 
 def devices_by_use(gpus: Iterable[FleetGpu]) -> dict[UnitUse, int]:

@@ -21,7 +21,7 @@ TeaserSpan = tuple[int, int, str]
 
 def sign_in_teaser() -> dict[str, Any] | None:
     """Return the teaser's texts and picture; None while nothing is on sale."""
-    offers = list(Offering.objects.published())
+    offers = [each for each in Offering.objects.published() if not each.is_cpu_only]
     if not offers:
         return None
     smallest = min(offer.memory_gb for offer in offers)

@@ -22,7 +22,7 @@ END_TEXTS = {
     EndReason.BY_TENANT: gettext_noop("released by {by}"),
     EndReason.BY_OPERATOR: gettext_noop("ended by an operator"),
     EndReason.EXPIRED: gettext_noop("reached its end"),
-    EndReason.DEVICE_LOST: gettext_noop("ended: its GPU was lost"),
+    EndReason.DEVICE_LOST: gettext_noop("ended: its node or GPU was lost"),
     EndReason.PROVISION_TIMEOUT: gettext_noop("was not ready in time; nothing is charged"),
     EndReason.SPEC_REFUSED: gettext_noop("was rejected by the cluster; nothing is charged"),
     EndReason.BUDGET: gettext_noop("ended: {cause}"),

@@ -300,6 +300,7 @@ def pick_offering(items: list[OfferingListItem], form: launch_form.LaunchForm) -
         if any(sold.offering.pk == form.offering for sold in item.by_price_class.values()):
             chosen = next(s for s in item.by_price_class.values() if s.offering.pk == form.offering)
             return item.by_price_class.get(form.price_class, chosen)
+    items = [item for item in items if not item.is_cpu_only] or items  # without a GPU only for who asks for that
     free = [item for item in items if item.free and item.nano_per_hour is not None]
     # Half a GPU or less suits most first tries; of equal sizes, the one with most free.
     small = sorted((item for item in free if item.size * 2 <= item.grid), key=lambda i: (-i.size, -i.free))
@@ -421,7 +422,7 @@ def create_volume(request: PageRequest, form: launch_form.LaunchForm) -> Volume:
 
 
 def model_choices(items: list[OfferingListItem], current: str) -> list[dict[str, Any]]:
-    """Return one choice per GPU model on sale."""
+    """Return one choice per GPU model on sale, and one for CPUs without a GPU."""
     known: dict[str, list[OfferingListItem]] = {}
     for item in items:
         known.setdefault(item.offering.model, []).append(item)

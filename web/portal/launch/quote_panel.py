@@ -16,7 +16,7 @@ from billing.services.quotes import alternatives
 from billing.services.quotes.alternatives import OfferingAlternative
 from billing.services.quotes.quote_answers import offer_price
 from billing.services.quotes.quote_signatures import QuoteOffer
-from broker.models import Lease
+from broker.models import Lease, Offering
 from broker.services.inventory.gpu_catalogue import profile_of
 from broker.services.leases import lease_requests
 from broker.services.leases.lease_requests import LeaseRequest
@@ -31,6 +31,7 @@ from web.portal.leases import placement_diagram
 from web.portal.leases.placement_diagram import LeaseGpuDrawing
 from web.portal.offerings.offering_list import PricedOffering
 from web.portal.page_context import PageRequest
+from web.ui.formatting import format_gpu_memory
 
 FEWEST_STARTS = 5  # fewest starts that make a distribution
 MAX_HISTOGRAM_BARS = 14
@@ -241,12 +242,14 @@ def quote_alternative(each: OfferingAlternative, lease: Lease) -> QuoteAlternati
     free = _("{free} free now").format(free=each.free)
     return QuoteAlternative(
         icon=ALTERNATIVE_ICONS[each.kind],
-        title=_("Same GPU, spot price") if each.kind == "spot" else offering.label,
-        detail=free
-        if each.kind == "spot"
-        else _("{memory_gb} GB, {free}").format(memory_gb=offering.memory_gb, free=free),
+        title=_spot_title(offering) if each.kind == "spot" else offering.label,
+        detail=free if each.kind == "spot" else f"{format_gpu_memory(offering.memory_gb)}, {free}",
         form_value=f"{offering.pk} {offering.price_class}",
         nano_per_hour=each.price.nano_per_hour * lease.quantity,
         difference=each.difference_minor,
         currency=each.price.currency,
     )
+
+
+def _spot_title(offering: Offering) -> str:
+    return _("Same size, spot price") if offering.is_cpu_only else _("Same GPU, spot price")

@@ -18,6 +18,7 @@ from broker.models import Allocation, Lease
 from broker.models.leases import LeaseQuerySet
 from broker.services.inventory.offering_resources import lease_resources
 from broker.services.queue.queue_positions import QueuePosition, load_queue_positions
+from web.ui.formatting import format_profile
 
 ENDS_SOON = timedelta(minutes=30)
 ENDING_STATES = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
@@ -27,7 +28,7 @@ END_TEXTS = {
     "by_tenant": gettext_noop("released"),
     "by_operator": gettext_noop("ended by an operator"),
     "expired": gettext_noop("reached its end"),
-    "device_lost": gettext_noop("its GPU was lost"),
+    "device_lost": gettext_noop("its node or GPU was lost"),
     "provision_timeout": gettext_noop("not ready in time"),
     "spec_refused": gettext_noop("rejected by the cluster"),
 }
@@ -109,7 +110,7 @@ class LeaseRow:
     @property
     def slice_label(self) -> str:
         offering = self.lease.offering
-        name = _("Whole GPU") if offering.isolation == "device" else offering.profile
+        name = _("Whole GPU") if offering.isolation == "device" else format_profile(offering.profile)
         return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
 
     @property
@@ -175,6 +176,7 @@ class LeaseRow:
 
     @property
     def memory_gb(self) -> int:
+        """Return the memory of its GPUs; zero without one."""
         return self.lease.offering.memory_gb * self.lease.quantity
 
     @property

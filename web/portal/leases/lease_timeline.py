@@ -26,7 +26,7 @@ END_REASON_TEXTS = {
     EndReason.BY_TENANT: gettext_noop("by the tenant"),
     EndReason.BY_OPERATOR: gettext_noop("by an operator"),
     EndReason.EXPIRED: gettext_noop("at its end"),
-    EndReason.DEVICE_LOST: gettext_noop("its GPU was lost"),
+    EndReason.DEVICE_LOST: gettext_noop("its node or GPU was lost"),
     EndReason.PROVISION_TIMEOUT: gettext_noop("not ready in time"),
     EndReason.SPEC_REFUSED: gettext_noop("rejected by the cluster"),
     EndReason.BUDGET: gettext_noop("budget exceeded"),

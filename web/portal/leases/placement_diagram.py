@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from broker.domain.geometry.profiles import WHOLE_GPU
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, VCPUS_PER_UNIT, units_in_block
 from broker.models import Allocation, Lease
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from broker.services.placement.available_capacity import FoundSlots, PlacementGpu
+from web.ui.formatting import short_profile
 
 MAX_GPUS = 4
 Span = tuple[int, int, str, str]  # start, size, kind, word
@@ -25,6 +26,7 @@ class LeaseGpuDrawing:
     cells: int
     spans: tuple[Span, ...]
     alt_text: str
+    cells_text: str  # 8 memory slices
 
     @property
     def shared(self) -> bool:
@@ -40,9 +42,8 @@ def lease_drawings(lease: Lease) -> tuple[list[LeaseGpuDrawing], int]:
     for allocation in allocations:
         by_gpu[allocation.gpu_id].append(allocation)
     shown = dict(list(by_gpu.items())[:MAX_GPUS])
-    grid = gpu_model_spec(lease.offering.model).grid
     taken = _occupied_slices(shown)
-    return [_lease_drawing(own, taken[gpu], grid) for gpu, own in shown.items()], len(by_gpu) - len(shown)
+    return [_lease_drawing(own, taken[gpu]) for gpu, own in shown.items()], len(by_gpu) - len(shown)
 
 
 def _occupied_slices(gpus: Iterable[str]) -> defaultdict[str, list[tuple[int, int, str, bool]]]:
@@ -54,17 +55,17 @@ def _occupied_slices(gpus: Iterable[str]) -> defaultdict[str, list[tuple[int, in
     return found
 
 
-def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]], grid: int) -> LeaseGpuDrawing:
+def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]]) -> LeaseGpuDrawing:
     gpu = own[0].gpu
     starts = {allocation.placement.lower for allocation in own if allocation.released_at is None}
     spans = [
         (start, size, _slice_kind(start in starts, mine), short_profile(profile) if mine else "")
         for start, size, profile, mine in taken
     ]
-    where = _("{cluster_name} / {node_name} / GPU {index}").format(
-        cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
-    )
-    return complete_drawing(where, grid, spans)
+    where = f"{gpu.node.cluster.name} / {gpu.node.name} / {gpu}"
+    if not gpu.has_gpu:
+        return complete_drawing(where, units_in_block(gpu.published), spans, has_gpu=False)
+    return complete_drawing(where, gpu_model_spec(gpu.gpu_model_id).grid, spans)
 
 
 def _slice_kind(own: bool, mine: bool) -> str:
@@ -82,7 +83,8 @@ def preview_drawings(free_slots: FoundSlots, *, profile: str) -> list[LeaseGpuDr
             (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in gpu.held
         ]
         spans += [(p.start, p.size, "own-slice", _own_label(p.size, profile)) for p in mine]
-        found.append(complete_drawing(gpu.location, gpu_grid(gpu), spans))
+        has_gpu = gpu.model != CPU_MODEL_NAME
+        found.append(complete_drawing(gpu.location, gpu_grid(gpu), spans, has_gpu=has_gpu))
     return found
 
 
@@ -92,21 +94,23 @@ def _own_label(size: int, profile: str) -> str:
 
 
 def gpu_grid(gpu: PlacementGpu) -> int:
+    if gpu.model == CPU_MODEL_NAME:
+        return units_in_block(gpu.publishes.starts() if gpu.publishes else None)
     return gpu_model_spec(gpu.model).grid
 
 
-def complete_drawing(where: str, grid: int, spans: list[Span]) -> LeaseGpuDrawing:
+def complete_drawing(where: str, grid: int, spans: list[Span], *, has_gpu: bool = True) -> LeaseGpuDrawing:
     """Return the drawing with its free slices and its text description."""
     covered = {cell for start, size, _, _ in spans for cell in range(start, start + size)}
     free: list[Span] = [(cell, 1, "free-slice", "") for cell in range(grid) if cell not in covered]
     own = [f"{s} to {s + n - 1}" if n > 1 else str(s) for s, n, kind, _ in sorted(spans) if kind == "own-slice"]
     others = sum(size for _, size, kind, _ in spans if kind != "own-slice")
-    words = _("{where}: yours {own} of {grid} memory slices; {others} others, {free} free").format(
-        where=where, own=", ".join(own) or "none", grid=grid, others=others, free=len(free)
+    cells = (
+        _("{grid} memory slices").format(grid=grid)
+        if has_gpu
+        else _("{grid} units of {vcpus} vCPUs").format(grid=grid, vcpus=VCPUS_PER_UNIT)
     )
-    return LeaseGpuDrawing(where, grid, tuple(sorted(spans + free)), words)
-
-
-def short_profile(profile: str) -> str:
-    """Return a profile's short name, as it fits on a slice: 3g, GPU."""
-    return "GPU" if profile == WHOLE_GPU else profile.partition(".")[0]
+    words = _("{where}: yours {own} of {cells}; {others} others, {free} free").format(
+        where=where, own=", ".join(own) or "none", cells=cells, others=others, free=len(free)
+    )
+    return LeaseGpuDrawing(where, grid, tuple(sorted(spans + free)), words, cells)

@@ -121,7 +121,7 @@ def offerings_call(request: PageRequest) -> str:
 def catalogue_filters(request: PageRequest, all_items: list[OfferingListItem]) -> list[dict[str, Any]]:
     """Return the filter chips; their choices come from the offerings on sale."""
     models = sorted({(i.offering.model, i.model) for i in all_items})
-    isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in all_items})
+    isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in all_items if not i.is_cpu_only})
     regions = sorted({(i.offering.region, i.offering.region) for i in all_items})
     memory = [(value, _(label)) for value, label in MEMORY_CHOICES]
     free = [(value, _(label)) for value, label in AVAILABILITY_CHOICES]
@@ -141,7 +141,7 @@ def matches_filters(request: PageRequest, item: OfferingListItem) -> bool:
     least = chosen_value(request, "memory", dict(MEMORY_CHOICES), "0")
     return (
         query.get("model", "") in ("", offering.gpu_model_id)
-        and query.get("isolation", "") in ("", offering.isolation)
+        and query.get("isolation", "") in ("", item.isolation)
         and query.get("region", "") in ("", offering.region)
         and offering.memory_gb >= int(least)
         and (query.get("free") != "now" or item.free > 0)

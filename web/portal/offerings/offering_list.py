@@ -13,6 +13,7 @@ from broker.models import Offering
 from broker.services.inventory.gpu_catalogue import gpu_model_spec, model_label, profile_of
 from broker.services.queue import open_capacity
 from web.portal.page_context import PageRequest
+from web.ui.formatting import format_profile
 
 SPOT, ON_DEMAND = PriceClass.SPOT.value, PriceClass.ON_DEMAND.value
 Shape = tuple[str, str, str, str]
@@ -52,6 +53,8 @@ class OfferingListItem:
 
     @property
     def tag(self) -> str:
+        if self.is_cpu_only:
+            return _("for notebooks and preparation of data; takes no GPU quota")
         return _("{memory_gb} GB per GPU, {grid} memory slices").format(
             memory_gb=gpu_model_spec(self.offering.model).memory_gb, grid=self.grid
         )
@@ -75,11 +78,20 @@ class OfferingListItem:
 
     @property
     def model(self) -> str:
-        return model_label(self.offering.model)
+        return _("CPU, no GPU") if self.is_cpu_only else model_label(self.offering.model)
 
     @property
     def name(self) -> str:
-        return _("Whole GPU") if self.offering.isolation == "device" else self.offering.profile
+        return _("Whole GPU") if self.offering.isolation == "device" else format_profile(self.offering.profile)
+
+    @property
+    def is_cpu_only(self) -> bool:
+        return self.offering.is_cpu_only
+
+    @property
+    def isolation(self) -> str:
+        """Return how it is separated from others; CPUs are by their container."""
+        return _("container") if self.is_cpu_only else self.offering.isolation
 
     @property
     def nano_per_hour(self) -> int | None:
@@ -87,9 +99,9 @@ class OfferingListItem:
 
     @property
     def nano_per_gb(self) -> int | None:
-        """Return what a gigabyte of its memory costs per hour, in 10⁻⁹ units."""
+        """Return what a gigabyte of its GPU memory costs per hour, in 10⁻⁹ units; None without a GPU."""
         nano = self.primary.nano_per_hour
-        return None if nano is None else nano // self.offering.memory_gb
+        return nano // self.offering.memory_gb if nano is not None and self.offering.memory_gb else None
 
     @property
     def per_gb(self) -> str:
@@ -132,6 +144,7 @@ def offering_list_items(all_sold: Iterable[PricedOffering]) -> list[OfferingList
             -i.size,
             i.offering.isolation != "device",
             -i.offering.milli_units,
+            -i.offering.cpu_milli * i.is_cpu_only,
         ),
     )
 

@@ -43,7 +43,8 @@ def usable_models() -> list[str]:
     return [
         name
         for name, spec in gpu_catalogue.gpu_model_specs().items()
-        if {p.name for p in gpu_catalogue.plain_profiles(spec)} <= LIST_PRICES_CENTS.get(name, {}).keys()
+        if spec.has_gpu
+        and {p.name for p in gpu_catalogue.plain_profiles(spec)} <= LIST_PRICES_CENTS.get(name, {}).keys()
     ]
 
 

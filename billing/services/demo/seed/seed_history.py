@@ -143,6 +143,7 @@ def kestrel_now(cast: DemoTenant, *, now: datetime) -> list[PlannedLease]:
         PlannedLease(
             docking, aiko, "A100 SXM 80GB 2g.20gb", "dock-screen-3", ago(366), 16 * 3600, price_class=PriceClass.SPOT
         ),
+        PlannedLease(design, jonas, "CPU 8 vCPU", "prepare-reads", ago(128), 6 * 3600),
         # It ends before PATIENCE is over: from then on all later requests would queue behind it.
         PlannedLease(
             design,

@@ -3,11 +3,13 @@
 from datetime import datetime
 
 from billing.services.catalogue import price_list
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, CPU_PROFILES, VCPUS_PER_UNIT
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Offering
 from tenants.services.actors import Actor
 
 CENT = 10**7  # nano units in a cent
+CENTS_PER_VCPU = 5
 PROFILES_OF_80_GB = ("whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 LIST_PRICES_CENTS = {
     "H200-141GB": {
@@ -21,6 +23,7 @@ LIST_PRICES_CENTS = {
     },
     "H100-80GB": dict(zip(PROFILES_OF_80_GB, (289, 279, 168, 134, 88, 58, 39), strict=True)),
     "A100-80GB": dict(zip(PROFILES_OF_80_GB, (169, 162, 96, 78, 48, 33, 24), strict=True)),
+    CPU_MODEL_NAME: {each.name: each.compute * VCPUS_PER_UNIT * CENTS_PER_VCPU for each in CPU_PROFILES},
 }
 SPOT_PERCENT = 46
 

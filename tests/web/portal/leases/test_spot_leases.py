@@ -49,11 +49,11 @@ def test_the_launch_page_states_notice_minimum_runtime_and_risk(portal: PortalSe
     page = portal.read(address)
     assert "On-demand requests may reclaim it after 10 min of runtime, with 5 min notice." in page
     assert "A run preempted within 120 s is free." in page
-    assert "No spot lease ran on this GPU model and region in the last 30 days." in page
+    assert "No spot lease ran on this model and region in the last 30 days." in page
     assert "Queue again when preempted." in page
     reclaim_one(portal, fill(portal, spot))
     portal.sim.run_with_sweeps(330)
-    assert "Preempted on this GPU model and region in the last 30 days: 1 of 8 spot leases." in portal.read(address)
+    assert "Preempted on this model and region in the last 30 days: 1 of 8 spot leases." in portal.read(address)
     portal.sim.clock.at += timedelta(days=31)
     assert "0 of 7 spot leases" in portal.read(address)
     on_demand = portal.read(f"/launch/?offering={offering('whole-gpu').pk}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from django.http import HttpResponse
@@ -13,7 +14,7 @@ from broker.services.clusters.observed import observed_objects
 from broker.services.inventory.gpu_catalogue import model_label
 from broker.services.reports import fleet_gpus
 from broker.services.reports.cluster_attention import unsold_nodes
-from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, UnitUse, gpus_by_use
+from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, UnitUse, counted_devices, devices_by_use
 from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
 from web.portal.operators.fleet import gpu_map
 from web.portal.operators.page_context import OperatorRequest, operator_page
@@ -44,6 +45,21 @@ class NodeRow:
         return ", ".join(sorted({model_label(gpu.model) for gpu in self.gpus}))
 
     @property
+    def devices_text(self) -> str:
+        return gpu_map.format_devices(self.gpus)
+
+    @property
+    def hardware_text(self) -> str:
+        """Return what it has in words: 8 × H100 SXM 80GB, 2 CPU blocks."""
+        return f"{len(self.gpus)} × {self.models}" if self.first_gpu.is_gpu else self.devices_text
+
+    @property
+    def sold_text(self) -> str:
+        return _("{sold} of {devices} sold").format(
+            sold=self.sold_gpus, devices=gpu_map.format_devices(counted_devices(self.gpus))
+        )
+
+    @property
     def leases(self) -> int:
         return len({s.lease for gpu in self.gpus for s in gpu.slices})
 
@@ -51,19 +67,23 @@ class NodeRow:
     def unhealthy(self) -> int:
         return sum(gpu.health == "unhealthy" for gpu in self.gpus)
 
+    @cached_property
+    def _use(self) -> dict[UnitUse, int]:
+        return devices_by_use(counted_devices(self.gpus))
+
     @property
     def bar(self) -> list[tuple[str, int]]:
-        used = gpus_by_use(self.gpus)
+        used = self._use
         return [(kind, sum(used[use] for use in uses)) for kind, _word, uses in USE_KINDS]
 
     @property
     def sold_gpus(self) -> str:
-        used = gpus_by_use(self.gpus)
+        used = self._use
         return gpu_map.format_gpus(sum(used[use] for use in CHARGED))
 
     @property
     def usage_text(self) -> str:
-        used = gpus_by_use(self.gpus)
+        used = self._use
         parts = ((_(word), sum(used[use] for use in uses)) for _kind, word, uses in USE_KINDS)
         return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)
 

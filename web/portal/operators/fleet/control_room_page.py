@@ -191,7 +191,7 @@ def _figure_texts(figures: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, 
         "revenue_note": _("{active} active").format(active=format_count(figures.fleet.active, "lease")),
         "queue_note": _("{waiting:,} queued{oldest}").format(waiting=waiting.waiting, oldest=oldest),
         "queue_kind": "warning" if waiting.overdue else "",
-        "lost": format_permille(permille_of(lost, len(fleet) * SCALE)),
+        "lost": format_permille(permille_of(lost, figures.fleet.gpus * SCALE)),
         "lost_note": _("{lost} GPUs").format(lost=gpu_map.format_gpus(lost)),
     }
 

@@ -9,12 +9,21 @@ from typing import Any
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext
 
 from broker.domain.lifecycle.states import PriceClass
 from broker.services.inventory.gpu_catalogue import model_label
 from broker.services.reports.fleet_summary import permille_of
-from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, LeasedSlice, UnitUse, scaled
+from broker.services.reports.gpu_usage import (
+    CHARGED,
+    SCALE,
+    FleetGpu,
+    LeasedSlice,
+    UnitUse,
+    counted_devices,
+    only_gpus,
+    scaled,
+)
 from web.ui.formatting import format_profile
 
 MAP_VIEWS = {"state": gettext_noop("State"), "tenant": gettext_noop("Tenant"), "class": gettext_noop("Price class")}
@@ -80,7 +89,8 @@ class FleetMapData:
     by: str
     blocks: list[dict[str, Any]]
     keys: list[LegendKey]
-    gpus: int
+    gpus: int  # and CPU blocks
+    devices: str  # in words
 
     @property
     def dense(self) -> bool:
@@ -88,8 +98,8 @@ class FleetMapData:
 
     @property
     def alt_text(self) -> str:
-        return _("Fleet map, {gpus:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
-            gpus=self.gpus
+        return _("Fleet map, {devices}. Use arrow keys to move between GPUs and Enter to open one.").format(
+            devices=self.devices
         )
 
 
@@ -97,7 +107,7 @@ def draw_map(gpus: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMa
     """Arrange GPUs by cluster and node, and colour their runs."""
     painted, words = _coloured_runs(gpus, by)
     amounts: Counter[str] = Counter()
-    for gpu in gpus:
+    for gpu in counted_devices(gpus):
         for _start, size, kind in painted[gpu.id]:
             amounts[kind] += scaled(size, gpu.grid)
     keys = [
@@ -108,7 +118,7 @@ def draw_map(gpus: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMa
         _cluster_block(name, list(its), painted, current=current, compact=compact)
         for name, its in groupby(gpus, key=lambda gpu: gpu.cluster_name)
     ]
-    return FleetMapData(by, blocks, keys, len(gpus))
+    return FleetMapData(by, blocks, keys, len(gpus), format_devices(gpus))
 
 
 def _coloured_runs(gpus: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
@@ -153,11 +163,12 @@ def _cluster_block(
     name: str, gpus: list[FleetGpu], painted: dict[str, Spans], *, current: str, compact: bool
 ) -> dict[str, Any]:
     models = ", ".join(sorted({model_label(gpu.model) for gpu in gpus}))
-    sold = sum(scaled(gpu.units(*CHARGED), gpu.grid) for gpu in gpus)
+    counted = counted_devices(gpus)
+    sold = sum(scaled(gpu.units(*CHARGED), gpu.grid) for gpu in counted)
     return {
         "name": name,
-        "note": _("{models} · {gpus} GPUs · {scale} % sold").format(
-            models=models, gpus=len(gpus), scale=permille_of(sold, len(gpus) * SCALE) // 10
+        "note": _("{models} · {devices} · {scale} % sold").format(
+            models=models, devices=format_devices(gpus), scale=permille_of(sold, len(counted) * SCALE) // 10
         ),
         "rows": [
             {
@@ -182,10 +193,10 @@ def node_url(pk: str) -> str:
 
 def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, compact: bool) -> dict[str, Any]:
     sold, aside = gpu.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[gpu.idle_use]}" if gpu.idle_use else ""
-    words = _("{cluster_name} {node_name} GPU {index}: {sold} of {grid} sold{aside}").format(
+    words = _("{cluster_name} {node_name} {device}: {sold} of {grid} sold{aside}").format(
         cluster_name=gpu.cluster_name,
         node_name=gpu.node_name,
-        index=gpu.index,
+        device=gpu.name,
         sold=sold,
         grid=gpu.grid,
         aside=aside,
@@ -210,6 +221,17 @@ def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, compact: bool) -> dic
 
 
 OUT_OF_SERVICE_WORDS = {UnitUse.UNHEALTHY: "unhealthy", UnitUse.MAINTENANCE: "in maintenance"}
+
+
+def format_devices(gpus: Sequence[FleetGpu]) -> str:
+    """Count GPUs and CPU blocks in words: 16 GPUs, 4 CPU blocks."""
+    count = len(only_gpus(gpus))
+    blocks = len(gpus) - count
+    words = [
+        ngettext("{n:,} GPU", "{n:,} GPUs", count).format(n=count) if count or not blocks else "",
+        ngettext("{n:,} CPU block", "{n:,} CPU blocks", blocks).format(n=blocks) if blocks else "",
+    ]
+    return ", ".join(text for text in words if text)
 
 
 def format_gpus(scaled_gpus: int) -> str:

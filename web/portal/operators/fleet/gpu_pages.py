@@ -16,6 +16,7 @@ from broker.services.reports import fleet_gpus, inventory_history
 from broker.services.reports.gpu_usage import FLEET_FILTERS
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
+from web.portal.operators.fleet.gpu_map import format_devices
 from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
@@ -49,6 +50,7 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
     context = {
         "rows": [gpu_panel_of(gpu, priced) for gpu in shown],
         "count": len(found),
+        "devices": format_devices(found),
         "start": start + 1,
         "end": start + len(shown),
         "before": _list_url(chosen, max(start - PAGE_SIZE, 0)) if start else "",
@@ -94,9 +96,7 @@ def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, 
     """Ask for confirmation and a reason, then set a GPU's health."""
     rows = Gpu.objects.select_related("node__cluster")
     gpu = find_in_scope(rows, pk, _("GPU"), fix=_("Select it from the list of GPUs."))
-    where = _("{cluster_name} / {node_name} / GPU {index}").format(
-        cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
-    )
+    where = f"{gpu.node.cluster.name} / {gpu.node.name} / {gpu}"
     with staff_scope():
         held = len(find_gpu(pk).slices)
 
@@ -107,14 +107,14 @@ def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, 
 
     step = Confirmation(
         title=f"{verb} {where}?",
-        verb=_("{verb} GPU {index}").format(verb=verb, index=gpu.index),
+        verb=f"{verb} {gpu}",
         back=reverse("ops-gpu", args=[pk]),
         lines=(
             *lines,
-            ngettext("{n} lease is on this GPU now.", "{n} leases are on this GPU now.", held).format(n=held),
+            ngettext("{n} lease is on it now.", "{n} leases are on it now.", held).format(n=held),
         ),
         danger=health is GpuHealth.UNHEALTHY,
-        hint=_("Recorded in the GPU's events and in the audit log."),
+        hint=_("Recorded in its events and in the audit log."),
     )
     return confirm_action(request, step, act)
 
@@ -122,12 +122,12 @@ def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, 
 @operator_page("gpu.quarantine", methods=SAFE_OR_POST)
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
-    effect = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
+    effect = _("No new leases are placed on it. Running leases continue; release them individually if needed.")
     return confirm_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), effect)
 
 
 @operator_page("gpu.return", methods=SAFE_OR_POST)
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
-    effect = _("The GPU is available immediately, and queued leases are placed.")
+    effect = _("It is available immediately, and queued leases are placed.")
     return confirm_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), effect)

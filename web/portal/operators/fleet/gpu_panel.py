@@ -14,6 +14,7 @@ from broker.services.reports import fleet_gpus
 from broker.services.reports.gpu_usage import FleetGpu, UnitRun, UnitUse
 from tenants.services.errors import ObjectNotFound
 from web.portal.operators.page_context import OperatorRequest, operator_page
+from web.ui.formatting import short_profile
 
 DRAWING_KINDS = {
     UnitUse.SOLD: "fill-sold",
@@ -75,7 +76,7 @@ class GpuPanel:
         if run.slice is None or DRAWING_KINDS[run.use] in UNLABELLED_KINDS:
             return ""
         whole = run.size == self.gpu.grid
-        return _("whole GPU") if whole else run.slice.profile.partition(".")[0]
+        return _("whole GPU") if whole and self.gpu.is_gpu else short_profile(run.slice.profile)
 
 
 def gpu_panel_of(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:

@@ -101,7 +101,7 @@ def test_everything_on_a_node_is_released_with_a_reason_tenants_read(
 def test_a_gpu_is_quarantined_and_returned(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     gpu = simulation.held_allocations(lease)[0].gpu_id
-    assert "1 lease is on this GPU now." in page(operator, f"/ops/gpus/{gpu}/quarantine/")
+    assert "1 lease is on it now." in page(operator, f"/ops/gpus/{gpu}/quarantine/")
     operator.post(f"/ops/gpus/{gpu}/quarantine/", {"reason": "XID 79"})
     assert Gpu.objects.get(pk=gpu).health == GpuHealth.UNHEALTHY
     shown = page(operator, f"/ops/gpus/{gpu}/")
@@ -133,7 +133,7 @@ def test_gpus_are_listed_with_their_slices_and_can_be_filtered(
     assert f"/ops/leases/{lease.pk}/" in first
     assert "1 to 20 shown" in first
     assert "61 to 76 shown" in page(operator, "/ops/gpus/?from=60")
-    assert "1 GPU, 1 to 1 shown" in page(operator, "/ops/gpus/?show=sold")
+    assert "1 GPU; 1 to 1 shown" in page(operator, "/ops/gpus/?show=sold")
     assert "No GPU matches this filter." in page(operator, "/ops/gpus/?show=out")
     for odd in ("?from=-1", "?from=9999999999999", "?show=%00", "?from=x"):
         assert "1 to 20 shown" in page(operator, f"/ops/gpus/{odd}")

@@ -24,7 +24,7 @@ def test_the_page_shows_what_a_slice_has_and_the_most_that_it_may_have(
     assert "eu-north. 1.5 CPUs, 12 GiB memory, 25 GiB scratch." in text
     assert "region has 1.5 CPUs, 12 GiB memory, 25 GiB scratch for each slice." in text
     Node.objects.update(cpu_milli=0, memory_mib=0, scratch_mib=0)
-    assert "No node of this GPU model and region reports" in visible_text(operator.get(page_of(offering("1g.10gb"))))
+    assert "No node of this model and region reports" in visible_text(operator.get(page_of(offering("1g.10gb"))))
 
 
 def test_the_form_sets_the_amounts_of_a_slice(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
