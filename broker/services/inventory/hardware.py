@@ -49,7 +49,7 @@ class SimulatedRack:
         if self.has_gpus:
             return [None] * self.gpus_per_node
         fitting = [profiles_in_block(units) for units in blocks_of_node(self.cpu_node)]
-        return [each and each.starts() for each in fitting]
+        return [each.starts() if each else None for each in fitting]
 
 
 @transaction.atomic

@@ -60,8 +60,8 @@ def load_node_supplies(**only: str) -> dict[Pool, set[NodeSupply]]:
     A node counts while at least one of its GPUs is reported.
     """
     gpus = defaultdict[str, list[SupplyingGpu]](list)
-    for node, *columns in Gpu.objects.values_list("node", "gpu_model", "published", "health_reason"):
-        gpus[node].append(SupplyingGpu(*columns))
+    for node, model, published, reason in Gpu.objects.values_list("node", "gpu_model", "published", "health_reason"):
+        gpus[node].append(SupplyingGpu(model, published, reason))
     columns = "gpu_model", "node__cluster__region", "node", "node__cpu_milli", "node__memory_mib", "node__scratch_mib"
     rows = Gpu.objects.filter(**only).exclude(health_reason=NOT_REPORTED).values_list(*columns).distinct()
     supplies = defaultdict[Pool, set[NodeSupply]](set)
