@@ -8,13 +8,13 @@ from broker.models import Lease
 from broker.services.leases.lease_recipients import find_recipients
 from ports import mail
 
-NOTICE_TEXT = """{name} is a spot lease, and its GPU is needed for an on-demand request.
+NOTICE_TEXT = """{name} is a spot lease, and its capacity is needed for an on-demand request.
 
 It ends at {at:%H:%M:%S} UTC on {at:%d %B %Y}, and is charged until then. {hook} {data} {after}
 
 {link}
 """
-WITHDRAWAL_TEXT = """The notice for {name} is withdrawn: its GPU is no longer needed for another request.
+WITHDRAWAL_TEXT = """The notice for {name} is withdrawn: its capacity is no longer needed for another request.
 
 It keeps running and is charged as before.
 

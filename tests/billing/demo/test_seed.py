@@ -11,7 +11,10 @@ from django.core.management import call_command
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
+from billing.services.catalogue import price_list
+from billing.services.demo.seed import seed_fleet, seed_prices, seed_tenants
 from billing.services.ledger import ledger_balances
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.models import Lease, Offering
 from broker.services.reports import invariant_checks as capacity_proofs
 from ports import clock, payments
@@ -33,6 +36,19 @@ def run_seed() -> dict[str, Any]:
         call_command("seed", stdout=said)
     answer: dict[str, Any] = json.loads(said.getvalue())
     return answer
+
+
+def test_the_demo_fleet_sells_cpus_at_five_cents_a_vcpu_hour() -> None:
+    seed_fleet.create_fleet(now=NOW)
+    seed_prices.publish_list_prices(since=NOW, actor=seed_tenants.SEED_ACTOR, now=NOW)
+    cpus = Offering.objects.published().filter(gpu_model=CPU_MODEL_NAME, price_class="on_demand")
+    prices = price_list.prices_at(NOW, currency="EUR", offerings=[each.pk for each in cpus])
+    assert {each.label: prices[each.pk].nano_per_hour // 10**7 for each in cpus} == {
+        "CPU 2 vCPU": 10,
+        "CPU 4 vCPU": 20,
+        "CPU 8 vCPU": 40,
+        "CPU 16 vCPU": 80,
+    }
 
 
 @pytest.mark.deep
