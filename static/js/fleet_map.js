@@ -13,7 +13,7 @@ function linked(node, place, i) {
   const x = String(29 * i - 1);
   const mark = node.querySelector(`.gpu-outline[x="${x}"]`);
   const href = node.getAttribute("href").replace("/nodes/", "/gpus/").replace(/\/$/, `.${index}/`);
-  const words = `${node.getAttribute("aria-label")} GPU ${index}: ${summary.replace("/", " of ").replace(/^\d+ of \d+/, "$& sold")}`;
+  const words = `${node.getAttribute("aria-label")} ${node.dataset.device || "GPU"} ${index}: ${summary.replace("/", " of ").replace(/^\d+ of \d+/, "$& sold")}`;
   const gpu = made("a", { href, tabindex: -1, "aria-label": words }, made("rect", { class: "gpu-outline", x, y: -1, width: 28, height: 13 }));
   if (mark?.classList.contains("selected")) gpu.setAttribute("aria-current", "true");
   gpu.classList.toggle("unhealthy", summary.includes("unhealthy"));

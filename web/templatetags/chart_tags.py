@@ -162,7 +162,13 @@ def fleet_map(blocks: Sequence[dict[str, Any]], label: str) -> SafeString:
 def map_cluster(block: dict[str, Any]) -> fleet.MapCluster:
     """Return a cluster from plain values, since lower layers cannot use these classes."""
     rows = tuple(
-        fleet.MapNode(row["name"], tuple(map(map_gpu, row["gpus"])), row.get("url", ""), row.get("words", ""))
+        fleet.MapNode(
+            name=row["name"],
+            gpus=tuple(map(map_gpu, row["gpus"])),
+            url=row.get("url", ""),
+            words=row.get("words", ""),
+            device=row.get("device", fleet.GPU),
+        )
         for row in block["rows"]
     )
     return fleet.MapCluster(block["name"], block.get("note", ""), rows)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from broker.domain.geometry.cpu_blocks import device_name
+from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME, device_name
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, GpuState, PlacedSlice, state_of
 from broker.domain.geometry.profiles import Placement, Profile, ProfileKind
@@ -123,7 +123,7 @@ class PlacementGpu:
 def describe_placement(slots: Sequence[Slot], gpus: Mapping[str, PlacementGpu], profile: Profile) -> str:
     """Return a sentence on the placement, noting slices that are still partitioned."""
     where = ", ".join(sorted({gpu.location for gpu in gpus.values()}))
-    warm = all(
+    warm = not any(gpu.model == CPU_MODEL_NAME for gpu in gpus.values()) and all(
         partitioning_effort(gpus[slot.gpu].warm or NO_WARM_SLICES, profile, slot.placement) is PartitioningEffort.REUSE
         for slot in slots
     )

@@ -22,6 +22,9 @@ MIDDLE_Y = "5.5"
 LINE_Y = {"idle": "8.5", "reserved": "2", "fragmented": "9.5"}
 
 
+GPU = "GPU"
+
+
 @dataclass(frozen=True)
 class MapGpu:
     """One GPU: its link, its accessible name, its number of cells and their contents.
@@ -51,6 +54,7 @@ class MapNode:
     gpus: tuple[MapGpu, ...]
     url: str = ""
     words: str = ""
+    device: str = GPU
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ def dense_map(blocks: Sequence[MapCluster], label: str) -> str:
 def dense_node_attributes(row: MapNode) -> str:
     """Return a node's link and its GPUs' numbers and contents, for fleet_map.js."""
     gpus = ";".join(f"{gpu.index}:{gpu.summary}" for gpu in row.gpus)
-    return f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-gpus="{escape(gpus)}"'
+    device = "" if row.device == GPU else f' data-device="{escape(row.device)}"'
+    return f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-gpus="{escape(gpus)}"{device}'
 
 
 def dense_node(row: MapNode) -> str:

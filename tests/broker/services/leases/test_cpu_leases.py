@@ -24,6 +24,7 @@ from tests.simulation import (
     reload_lease,
     set_node_state,
     state_path,
+    transitions_of,
 )
 
 ONE_BLOCK = HostResources(16_000, 65_536, 102_400)
@@ -81,6 +82,13 @@ def test_nothing_is_partitioned_for_a_cpu_lease(sim: Simulation, kestrel: Tenant
     with tenant_scope(lease.tenant_id):
         spec = load_provision_spec(reload_lease(lease))
     assert [each.cutting for each in spec.slices] == [None]
+
+
+def test_no_slice_is_said_to_be_reused_by_a_cpu_lease(sim: Simulation, kestrel: TenantContext) -> None:
+    sim.create_lease(kestrel, cpu_offering(), LeaseState.RELEASED)
+    again = sim.create_lease(kestrel, cpu_offering())
+    [placed] = [step for step in transitions_of(again) if step.after == LeaseState.PROVISIONING]
+    assert placed.cause == "placed on cpu-1 / n01 / CPU block 0"
 
 
 def test_a_lease_without_room_waits_for_its_size(sim: Simulation, kestrel: TenantContext) -> None:

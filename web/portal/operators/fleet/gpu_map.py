@@ -175,9 +175,10 @@ def _cluster_block(
                 "name": node,
                 "words": f"{name} {node}",
                 "url": node_url(pk),
+                "device": "GPU" if has_gpus else "CPU block",
                 "gpus": [_map_gpu(gpu, painted[gpu.id], current=current, compact=compact) for gpu in its],
             }
-            for (node, pk), its in groupby(gpus, key=lambda gpu: (gpu.node_name, gpu.node))
+            for (node, pk, has_gpus), its in groupby(gpus, key=lambda gpu: (gpu.node_name, gpu.node, gpu.is_gpu))
         ],
     }
 

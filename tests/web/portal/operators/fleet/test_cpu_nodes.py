@@ -91,3 +91,10 @@ def test_the_amounts_of_a_cpu_offering_can_be_edited_up_to_the_share(lease: Leas
     assert (
         "The smallest node of this model and region has 8 CPUs, 32 GiB memory, 40 GiB scratch for each slice." in page
     )
+
+
+def test_a_dense_map_names_the_devices_of_a_cpu_node(sim: Simulation, operator: Client) -> None:
+    create_cpu_nodes(82)
+    markup = operator.get("/ops/").content.decode()
+    assert 'data-gpus="0:0/8;1:0/8" data-device="CPU block"' in markup
+    assert len(markup) < 100_000
