@@ -21,14 +21,14 @@ def format_profile(profile: str) -> str:
 
 
 def short_profile(profile: str) -> str:
-    """Return a profile's short name, as it fits on a slice: 3g, GPU, 4 vCPU, and 2 on the smallest."""
+    """Return a profile's short name, as it fits on a slice: 3g, GPU, 4 vCPU."""
     if profile.endswith(VCPU_SUFFIX):
         return profile.removesuffix(VCPU_SUFFIX) if profile == CPU_PROFILES[0].name else format_profile(profile)
     return "GPU" if profile == WHOLE_GPU else profile.partition(".")[0]
 
 
 def format_gpu_memory(memory_gb: int) -> str:
-    """Format the memory of a GPU or slice: 80 GB, or that there is no GPU."""
+    """Format the memory of a GPU or slice: 80 GB; no GPU for zero."""
     return _("{memory_gb} GB").format(memory_gb=memory_gb) if memory_gb else _("no GPU")
 
 

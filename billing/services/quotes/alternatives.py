@@ -66,7 +66,7 @@ def _min_or_none(offerings: Iterable[Offering], key: Callable[[Offering], object
 
 
 def _compute(offering: Offering) -> int:
-    """Return the compute of an offering, to compare it with others that have a GPU, or none, too."""
+    """Return an offering's compute, for comparison with offerings of the same kind."""
     return offering.cpu_milli if offering.is_cpu_only else offering.milli_units
 
 

@@ -51,7 +51,7 @@ CPU_MODEL = GpuModelSpec(
 
 
 def device_name(model: str, index: int) -> str:
-    """Return how people call a GPU or CPU block of a node: GPU 0, CPU block 0."""
+    """Return the name of a device of a node: GPU 0, CPU block 0."""
     return f"{'CPU block' if model == CPU_MODEL_NAME else 'GPU'} {index}"
 
 
@@ -82,6 +82,6 @@ def units_in_block(starts: Mapping[str, Iterable[int]] | None) -> int:
 
 
 def share_of_units(resources: HostResources, units: int, node_units: int) -> HostResources:
-    """Return what comes with some of the units of a node: two vCPUs each, and its share of the rest."""
+    """Return what some units of a node bring: two vCPUs each, and their share."""
     share = resources.share(units, node_units)
     return replace(share, cpu_milli=min(share.cpu_milli, units * CPU_MILLI_PER_UNIT))

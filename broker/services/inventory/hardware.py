@@ -45,7 +45,7 @@ class SimulatedRack:
         return DEFAULT_OF_A_GPU.times(self.gpus_per_node) if self.has_gpus else self.cpu_node
 
     def published(self) -> list[dict[str, list[int]] | None]:
-        """Return the profiles of each GPU or CPU block of a node; None: all of its model."""
+        """Return the profiles of each device of a node; None: all of its model."""
         if self.has_gpus:
             return [None] * self.gpus_per_node
         fitting = [profiles_in_block(units) for units in blocks_of_node(self.cpu_node)]
@@ -54,7 +54,7 @@ class SimulatedRack:
 
 @transaction.atomic
 def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int:
-    """Add missing simulated clusters, nodes, GPUs and CPU blocks; return how many of the last two are new."""
+    """Add missing simulated clusters, nodes and devices; return how many devices are new."""
     before = Gpu.objects.count()
     for rack in racks:
         gpu_model_spec(rack.model)

@@ -19,21 +19,21 @@ Pool = tuple[str, str]  # GPU model, region
 
 
 class NodeSupply(NamedTuple):
-    """What a node has for leases, and how many GPUs or units of CPU blocks share it."""
+    """What a node has for leases, and how many GPUs or CPU units share it."""
 
     resources: HostResources
     gpus: int
     cpu_units: int = 0  # of a node without GPUs, which is sold as CPU blocks
 
     def share(self, size: int, grid: int) -> HostResources:
-        """Return what comes with a slice of that many units of a GPU's grid, or of a CPU block."""
+        """Return what comes with that many units of a GPU or CPU block."""
         if self.cpu_units:
             return share_of_units(self.resources, size, self.cpu_units)
         return self.resources.share(size, grid, gpus=self.gpus)
 
 
 class SupplyingGpu(NamedTuple):
-    """The columns of a GPU or CPU block that say how much of its node it shares."""
+    """The columns of a device that determine its share of the node."""
 
     model: str
     published: dict[str, list[int]] | None

@@ -85,7 +85,7 @@ class GpuUseLayout(NamedTuple):
 
 @dataclass
 class FleetGpu:
-    """A GPU or CPU block, its location, and its placements; times are as those of slices."""
+    """A GPU or CPU block and its placements; times are as those of slices."""
 
     id: str
     index: int
@@ -203,7 +203,7 @@ def scaled(units: int, grid: int) -> int:
 
 
 def gpus_by_use(gpus: Iterable[FleetGpu]) -> dict[UnitUse, int]:
-    """Return the use of the fleet's GPUs, without CPU blocks, in parts of SCALE of a GPU."""
+    """Return the use of the fleet's GPUs alone, in parts of SCALE of a GPU."""
     return devices_by_use(only_gpus(gpus))
 
 
@@ -213,7 +213,7 @@ def only_gpus(gpus: Iterable[FleetGpu]) -> list[FleetGpu]:
 
 
 def counted_devices(gpus: Sequence[FleetGpu]) -> Sequence[FleetGpu]:
-    """Return what figures of some hardware count: its GPUs, or CPU blocks where there is no GPU."""
+    """Return the GPUs, or the CPU blocks where there is no GPU; figures count these."""
     return only_gpus(gpus) or gpus
 
 

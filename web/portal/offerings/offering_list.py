@@ -99,7 +99,7 @@ class OfferingListItem:
 
     @property
     def nano_per_gb(self) -> int | None:
-        """Return what a gigabyte of its GPU memory costs per hour, in 10⁻⁹ units; None without a GPU."""
+        """Return the hourly price of a gigabyte of GPU memory, in 10⁻⁹ units."""
         nano = self.primary.nano_per_hour
         return nano // self.offering.memory_gb if nano is not None and self.offering.memory_gb else None
 

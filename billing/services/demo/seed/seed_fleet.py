@@ -1,4 +1,4 @@
-"""Demo fleet: two simulated clusters, three GPU models and CPU nodes, all their shapes on sale."""
+"""Demo fleet: two simulated clusters, three GPU models and CPUs, all shapes on sale."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ DEMO_RACKS = (
 
 
 def create_fleet(*, now: datetime) -> int:
-    """Create the racks and publish their offerings; return the number of new GPUs and CPU blocks."""
+    """Create the racks and publish their offerings; return the number of new devices."""
     gpu_catalogue.load_gpu_models()
     gpus = hardware.add_simulated_racks(DEMO_RACKS, now=now)
     gpu_catalogue.derive_offerings(now=now)

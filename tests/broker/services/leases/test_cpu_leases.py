@@ -1,4 +1,4 @@
-"""Leases without a GPU: requests, waiting, loss, spot reclaims and what is never done with them."""
+"""Leases without a GPU: requests, waiting, loss and spot reclaims."""
 
 import pytest
 

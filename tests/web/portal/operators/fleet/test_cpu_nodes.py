@@ -1,4 +1,4 @@
-"""Fleet pages of operators show CPU nodes as such and count no block as a GPU."""
+"""Fleet pages of operators show CPU nodes and count no block as a GPU."""
 
 import pytest
 from django.test import Client
