@@ -146,7 +146,7 @@ def test_the_scheduler_starts_a_lease_on_every_gpu_beside_a_large_daemon_set(
     api, name = control_plane.api, gpu_nodes.add(GpuNode(gpus=8, amounts=amounts))
     node = msgspec.convert(api.get(f"/api/v1/nodes/{name}"), ClusterNode)
     with daemon_set(api, name, cpu="9") as usage:
-        derived = derived_resources([NodeSupply(node_resources(node, usage), 8)], 8, 8)
+        derived = derived_resources([NodeSupply(node_resources(node, usage), 8)], 8, 8, model="H100-80GB")
         assert derived.cpu_milli == 10_800
         with lease_factory(api, PLUGIN, derived) as ask:
             leases = [ask(WHOLE, place(name, "whole-gpu", 0, 8, gpu=gpu)) for gpu in range(8)]

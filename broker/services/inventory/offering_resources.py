@@ -20,7 +20,13 @@ from broker.provisioners.kubernetes.drivers.driver_registry import dynamic_isola
 from broker.services.inventory import hardware
 from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_of
 from broker.services.inventory.gpu_matching import NOT_REPORTED
-from broker.services.inventory.node_supplies import SupplyingGpu, default_share, load_node_supplies, node_supply
+from broker.services.inventory.node_supplies import (
+    NodeSupply,
+    SupplyingGpu,
+    default_share,
+    load_node_supplies,
+    node_supply,
+)
 
 COLUMNS = {"cpu_milli": "cpu_milli", "memory_mib": "host_memory_mib", "scratch_mib": "scratch_mib"}  # of an offering
 FIELD_NAMES = {"cpu_milli": "CPUs", "memory_mib": "memory", "scratch_mib": "scratch"}

@@ -151,7 +151,9 @@ def _is_relocatable(held: Allocation, now: datetime) -> bool:
 def _node_supplies(gpus: Sequence[Gpu]) -> dict[str, NodeSupply]:
     """Return what the nodes of some GPUs have for leases, by node."""
     nodes = {gpu.node_id: gpu.node for gpu in gpus}
-    counts = dict(Gpu.objects.filter(node__in=nodes).values_list("node").annotate(Count("pk")).order_by())
+    counts = dict(
+        Gpu.objects.without_cpu_blocks().filter(node__in=nodes).values_list("node").annotate(Count("pk")).order_by()
+    )
     return {pk: NodeSupply(node.host_resources, counts[pk]) for pk, node in nodes.items()}
 
 

@@ -57,7 +57,7 @@ def _missing_resources(gpu: Gpu, lease: Lease, move: Relocation) -> str:
     """
     if Gpu.objects.filter(pk=move.from_gpu_id, node=gpu.node_id).exists():
         return ""  # it takes up there what it leaves there
-    supply = NodeSupply(gpu.node.host_resources, Gpu.objects.filter(node=gpu.node_id).count())
+    supply = NodeSupply(gpu.node.host_resources, Gpu.objects.without_cpu_blocks().filter(node=gpu.node_id).count())
     available, needed = share_of_slice(lease.offering, supply), lease_resources(lease)
     for name in exceeded_fields(needed, available):
         wanted, there = (describe_amount(name, getattr(each, name)) for each in (needed, available))
