@@ -5,10 +5,6 @@ terminal never does; API servers before 1.30 know v4 alone.
 """
 
 import json
-import ssl
-from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote, urlencode
 
 import msgspec
 from asgiref.sync import sync_to_async
@@ -16,8 +12,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
-from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.api_connection import ApiConnection
+from broker.provisioners.kubernetes.client.exec_request import connection_options, exec_url, refusal_message
 from broker.provisioners.terminals import TerminalSize, TerminalUnavailable
 
 SUBPROTOCOLS = (Subprotocol("v5.channel.k8s.io"), Subprotocol("v4.channel.k8s.io"))
@@ -79,21 +75,14 @@ async def open_exec_stream(
     api: ApiConnection, *, namespace: str, pod: str, container: str, command: tuple[str, ...]
 ) -> ExecStream:
     """Start a command in a container; raise TerminalUnavailable with the reason."""
-    query = [("container", container), ("stdin", "true"), ("stdout", "true"), ("tty", "true")]
-    query += [("command", word) for word in command]
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(pod, safe='')}/exec?{urlencode(query)}"
+    streams = ("stdin", "stdout", "tty")
+    url = exec_url(api, namespace=namespace, pod=pod, container=container, command=command, streams=streams)
     token = await sync_to_async(api.authorization, thread_sensitive=False)()  # may start a credential plugin
-    proxy = getattr(api.pool, "proxy", None)
     try:
         connection = await connect(
-            "ws" + api.host.removeprefix("http").rstrip("/") + path,
+            url,
             subprotocols=SUBPROTOCOLS,
-            additional_headers={"Authorization": token} if token else {},
-            user_agent_header="gpubroker",
-            ssl=_tls_context(api.pool.connection_pool_kw) if api.host.startswith("https:") else None,
-            server_hostname=api.pool.connection_pool_kw.get("server_hostname"),
-            proxy=str(proxy) if proxy else None,
-            compression=None,
+            **connection_options(api, token),
             open_timeout=OPEN_TIMEOUT_S,
             close_timeout=CLOSE_TIMEOUT_S,
             ping_interval=PING_INTERVAL_S,
@@ -125,24 +114,8 @@ def describe_exit(status: bytes) -> str:
 
 def describe_refusal(status: int, body: bytes) -> str:
     """Return in words why the API server refused, and what to do."""
-    try:
-        message = objects.decode(body, objects.ApiStatus).message
-    except msgspec.DecodeError:
-        message = ""
     if status in (401, 403):
         return "The cluster does not allow terminals. Its operator must apply the broker's current rights."
     if status == 404:
         return "The lease's pod does not exist any more. Open the lease's page to see its state."
-    return f"The cluster refused the terminal (HTTP {status}): {message}"[:MAX_ERROR_LENGTH]
-
-
-def _tls_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    """Return the TLS settings of the connection pool for a client that is not urllib3."""
-    context = ssl.create_default_context(cafile=settings.get("ca_certs"), cadata=settings.get("ca_cert_data"))
-    if settings.get("assert_hostname") is False or settings.get("cert_reqs") == ssl.CERT_NONE:
-        context.check_hostname = False
-    if settings.get("cert_reqs") == ssl.CERT_NONE:
-        context.verify_mode = ssl.CERT_NONE
-    if settings.get("cert_file"):
-        context.load_cert_chain(settings["cert_file"], settings.get("key_file"))
-    return context
+    return f"The cluster refused the terminal (HTTP {status}): {refusal_message(body)}"[:MAX_ERROR_LENGTH]

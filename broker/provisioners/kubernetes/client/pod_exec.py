@@ -1,34 +1,24 @@
-"""Commands in a running container, over the API server's WebSocket.
+"""Commands in a running container that end soon, over the API server's WebSocket."""
 
-Only the official client's WebSocket library is used; authentication and TLS are those of our own connection.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import Any
-from urllib.parse import urlencode
+from collections.abc import Iterator, Sequence
 
 import msgspec
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 from broker.provisioners.base import ClusterUnreachable, CommandFailed
 from broker.provisioners.kubernetes.client.api_connection import ApiConnection
-from broker.provisioners.kubernetes.client.kinds import POD, ObjectRef
-from broker.provisioners.kubernetes.client.objects import ApiStatus, CommandStatus
+from broker.provisioners.kubernetes.client.exec_request import connection_options, exec_url, refusal_message
+from broker.provisioners.kubernetes.client.objects import CommandStatus
 
-PROTOCOL = "v4.channel.k8s.io"
+PROTOCOL = Subprotocol("v4.channel.k8s.io")
 OUTPUT_CHANNELS, STATUS_CHANNEL = (1, 2), 3  # each message begins with its channel
 CONNECT_S, ANSWER_S = 3.0, 10.0
 FORBIDDEN = 403
 FORBIDDEN_TEXT = "the broker may not run commands there; run `manage.py kube_setup` for the cluster again"
+MAX_MESSAGE = 1024 * 1024  # bytes
 MAX_OUTPUT = 2000  # bytes of a failed command's output that are kept
-TLS_FIELDS = {  # of the connection pool, and as the WebSocket library calls them
-    "ca_certs": "ca_certs",
-    "cert_file": "certfile",
-    "key_file": "keyfile",
-    "cert_reqs": "cert_reqs",
-    "server_hostname": "server_hostname",
-}
-
 
 # Writes to the log of the container's program where that is possible, and does not hold the connection open.
 IN_BACKGROUND = 'out=/proc/1/fd/1; [ -w "$out" ] || out=/dev/null; sh -c "$0" >"$out" 2>&1 </dev/null &'
@@ -44,41 +34,27 @@ def run_in_pod(connection: ApiConnection, *, namespace: str, pod: str, container
 
     Raises CommandFailed if it fails or may not be run, ClusterUnreachable if the cluster does not answer.
     """
-    import websocket
-
-    asked = [("container", container), ("stdout", "true"), ("stderr", "true")]
-    query = urlencode([*asked, *(("command", word) for word in command)])
-    address = f"{connection.host.replace('http', 'ws', 1)}{ObjectRef(POD, pod, namespace).path}/exec?{query}"
-    token = connection.authorization()
+    streams = ("stdout", "stderr")
+    url = exec_url(connection, namespace=namespace, pod=pod, container=container, command=command, streams=streams)
+    options = connection_options(connection, connection.authorization())
     try:
-        opened = websocket.create_connection(
-            address,
-            timeout=CONNECT_S,
-            subprotocols=[PROTOCOL],
-            header={"Authorization": token} if token else {},
-            sslopt=_tls_options(connection),
-            suppress_origin=True,
-            **_proxy_options(connection),
-        )
-        with closing(opened):
-            opened.settimeout(ANSWER_S)
+        with connect(url, subprotocols=[PROTOCOL], open_timeout=CONNECT_S, max_size=MAX_MESSAGE, **options) as opened:
             status, output = _read_status(_messages(opened))
-    except websocket.WebSocketBadStatusException as refused:
-        raise _refusal(refused.status_code, refused.resp_body) from refused
-    except (websocket.WebSocketException, OSError) as error:
+    except InvalidStatus as refused:
+        raise _refusal(refused.response.status_code, refused.response.body) from refused
+    except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
         raise ClusterUnreachable(f"{type(error).__name__}: {error}"[:200]) from error
     if status.status != "Success":
         raise CommandFailed((output or status.message or "it ended without a status")[:200])
 
 
-def _messages(opened: Any) -> Iterator[bytes]:
+def _messages(opened: ClientConnection) -> Iterator[bytes]:
     """Yield the messages of a command until it ends."""
-    import websocket
-
     try:
-        while message := opened.recv():
-            yield message if isinstance(message, bytes) else message.encode()
-    except websocket.WebSocketConnectionClosedException:
+        while True:
+            message = opened.recv(timeout=ANSWER_S)
+            yield message.encode() if isinstance(message, str) else message
+    except ConnectionClosed:
         return
 
 
@@ -96,25 +72,7 @@ def _read_status(messages: Iterator[bytes]) -> tuple[CommandStatus, str]:
 
 def _refusal(code: int, body: bytes | None) -> Exception:
     """Return the error for a server that did not open the connection."""
-    try:
-        text = msgspec.json.decode(body or b"", type=ApiStatus).message
-    except msgspec.DecodeError:
-        text = ""
     if code == FORBIDDEN:
         return CommandFailed(FORBIDDEN_TEXT)
-    why = text or f"HTTP {code}"
+    why = refusal_message(body) or f"HTTP {code}"
     return CommandFailed(why[:200]) if 400 <= code < 500 and code != 429 else ClusterUnreachable(why[:200])
-
-
-def _tls_options(connection: ApiConnection) -> Mapping[str, Any]:
-    given = connection.pool.connection_pool_kw
-    found = {ours: given[theirs] for theirs, ours in TLS_FIELDS.items() if given.get(theirs)}
-    if given.get("assert_hostname") is False:
-        found["check_hostname"] = False
-    return found
-
-
-def _proxy_options(connection: ApiConnection) -> Mapping[str, Any]:
-    if (proxy := connection.pool.proxy) is None:
-        return {"http_no_proxy": ["*"]}  # not what the environment says: our connection does not read that either
-    return {"http_proxy_host": proxy.host, "http_proxy_port": proxy.port, "proxy_type": "http"}

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import ssl
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import urllib3
 
 from broker.provisioners.base import ClusterUnreachable, CommandFailed
 from broker.provisioners.kubernetes.client.api_connection import ApiConnection
+from broker.provisioners.kubernetes.client.exec_request import connection_options
 from broker.provisioners.kubernetes.client.pod_exec import in_background, run_in_pod
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -34,6 +36,8 @@ def server(*messages: tuple[int, Any], refuses: int = 0, says: Any = None) -> It
     asked: list[Any] = []
 
     class Answering(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             asked.append((urlparse(self.path), dict(self.headers)))
             if refuses:
@@ -127,21 +131,13 @@ def test_a_command_in_the_background_is_one_word_of_a_shell() -> None:
     assert command == "kill -USR1 1; echo 'a b'"
 
 
-def test_tls_and_proxy_are_those_of_the_connection() -> None:
-    from broker.provisioners.kubernetes.client import pod_exec
-
-    pool = urllib3.PoolManager(cert_file="c", key_file="k", ca_certs="a", cert_reqs="CERT_REQUIRED")
-    assert pod_exec._tls_options(ApiConnection(pool, "", lambda: "")) == {
-        "certfile": "c",
-        "keyfile": "k",
-        "ca_certs": "a",
-        "cert_reqs": "CERT_REQUIRED",
-    }
-    open_pool = urllib3.PoolManager(assert_hostname=False)
-    assert pod_exec._tls_options(ApiConnection(open_pool, "", lambda: "")) == {"check_hostname": False}
-    proxied = ApiConnection(urllib3.ProxyManager("http://proxy:3128"), "", lambda: "")
-    assert pod_exec._proxy_options(proxied) == {
-        "http_proxy_host": "proxy",
-        "http_proxy_port": 3128,
-        "proxy_type": "http",
-    }
+def test_proxy_and_tls_are_those_of_the_connection() -> None:
+    pool = urllib3.ProxyManager("http://proxy:3128", cert_reqs=ssl.CERT_NONE)
+    options = connection_options(ApiConnection(pool, "https://north", lambda: ""), "")
+    assert (options["proxy"], options["ssl"].verify_mode, options["additional_headers"]) == (
+        "http://proxy:3128",
+        ssl.CERT_NONE,
+        {},
+    )
+    direct = connection_options(ApiConnection(urllib3.PoolManager(), "http://north", lambda: ""), "Bearer x")
+    assert (direct["proxy"], direct["ssl"]) == (None, None)
