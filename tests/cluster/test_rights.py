@@ -196,7 +196,8 @@ def delete_owner_object(installed: Installation, kind: str, name: str) -> None:
 def request_by_claim(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
     """Request a slice by DRA."""
     order = replace(ordered(reload_lease(lease)), lease_id=some_id("lse"))
-    order = replace(order, name=spec_name(order.lease_id, order.generation))
+    slices = tuple(replace(each, driver="dra") for each in order.slices)
+    order = replace(order, name=spec_name(order.lease_id, order.generation), slices=slices)
     way = ClusterConnection(Transport(lambda: kubeconfig), DraDriver(MODELS))
     for _ in range(2):  # the second knows nothing of what was made, and finds no pod
         other = KubernetesProvisioner(installed.cluster.pk, way)

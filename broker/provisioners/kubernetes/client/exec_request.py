@@ -34,10 +34,10 @@ def connection_options(api: ApiConnection, token: str) -> dict[str, Any]:
     }
 
 
-def refusal_message(body: bytes | None) -> str:
+def refusal_message(body: bytes | bytearray | None) -> str:
     """Return the message of a server that did not open the connection; empty without one."""
     try:
-        return decode(body or b"", ApiStatus).message
+        return decode(bytes(body or b""), ApiStatus).message
     except msgspec.DecodeError:
         return ""
 

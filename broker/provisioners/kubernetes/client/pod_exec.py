@@ -70,7 +70,7 @@ def _read_status(messages: Iterator[bytes]) -> tuple[CommandStatus, str]:
     return status, " ".join(output[:MAX_OUTPUT].decode(errors="replace").split())
 
 
-def _refusal(code: int, body: bytes | None) -> Exception:
+def _refusal(code: int, body: bytes | bytearray | None) -> Exception:
     """Return the error for a server that did not open the connection."""
     if code == FORBIDDEN:
         return CommandFailed(FORBIDDEN_TEXT)
