@@ -75,7 +75,7 @@ BROKER_RULES = (
     AccessRule(
         "resource.k8s.io",
         "resourceclaims",
-        (*APPLY_VERBS, *WATCH_VERBS),
+        ("create", *WATCH_VERBS),
         "slices requested through DRA, and their devices",
     ),
     AccessRule("resource.k8s.io", "resourceslices", ("list", "watch"), "GPU inventory of DRA"),
