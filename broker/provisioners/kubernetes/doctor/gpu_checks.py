@@ -36,8 +36,10 @@ def plugin_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
 
 def _published_nodes(s: ClusterSnapshot) -> set[str]:
     """Return the nodes whose GPUs are published as ResourceSlices, if the cluster uses them."""
-    if not s.uses("dra"):
-        return set()
+    return _nodes_with_slices(s) if s.uses("dra") else set()
+
+
+def _nodes_with_slices(s: ClusterSnapshot) -> set[str]:
     return {each.spec.node_name for each in require_readable(s.slices) if each.spec.driver == DRA_DRIVER}
 
 
@@ -229,12 +231,18 @@ def _check_resource_names(s: ClusterSnapshot) -> CheckResult:
             f"{GPU_RESOURCE} and {SHARED_GPU_RESOURCE} on {list_some(both)}",
             "Use separate nodes for whole and shared GPUs: shared GPUs of a node are sold as replicas only.",
         )
-    twice = _resources_by_class(s) & {
-        name for node in gpu_nodes(s) for name, count in _allocatable(node) if count != "0"
-    }
-    if twice:
+    # On different nodes one name may have both sources: the scheduler takes what the node has.
+    twice = _resources_by_class(s)
+    offered_twice = [
+        (node.metadata.name, name)
+        for node in gpu_nodes(s)
+        for name, count in _allocatable(node)
+        if node.metadata.name in _nodes_with_slices(s) and name in twice and count != "0"
+    ]
+    if offered_twice:
+        nodes, named = ({pair[n] for pair in offered_twice} for n in (0, 1))
         return bad(
-            f"{list_some(twice)} is offered by a device plugin and by a DeviceClass",
+            f"{list_some(named)} of {list_some(nodes)} is offered by a device plugin and by a DeviceClass",
             "Remove the device plugin from these nodes, or extendedResourceName from the DeviceClass.",
         )
     return ok("every resource has one source")

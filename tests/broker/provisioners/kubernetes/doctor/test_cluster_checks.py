@@ -45,8 +45,9 @@ CUT = GpuNode(cut=1, mig={"1g.10gb": 7})
 SINGLE = GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
 MIG = [msgspec.convert(each, ResourceSlice) for each in published("gpu-1")]
 OURS = manifest("mig-1g.10gb.gpubroker.dev")
-PUBLISHED = msgspec.convert(
-    {"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": "gpu-1"}}, ResourceSlice
+PUBLISHED, PUBLISHED_ELSEWHERE = (
+    msgspec.convert({"metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": name}}, ResourceSlice)
+    for name in ("gpu-1", "gpu-9")
 )
 DRA = manifest("gpu.nvidia.com", spec={"extendedResourceName": "nvidia.com/gpu"})
 
@@ -244,7 +245,8 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("sharing", with_nodes(node(what=replace(CUT, replicas=2, renamed=False))), BAD, "replicas on gpu-1"),
     ("sharing", with_nodes(node(what=replace(SINGLE, replicas=2, renamed=False))), BAD, "replicas on gpu-1"),
     ("sharing", with_nodes(node(what=CUT)), OK, "no GPU is shared"),
-    ("resource-names", changed(slices=[PUBLISHED], device_classes=[DRA]), BAD, "nvidia.com/gpu is offered"),
+    ("resource-names", changed(slices=[PUBLISHED], device_classes=[DRA]), BAD, "nvidia.com/gpu of gpu-1 is offered"),
+    ("resource-names", changed(slices=[PUBLISHED_ELSEWHERE], device_classes=[DRA]), OK, "one source"),
     ("resource-names", changed(device_classes=[DRA]), OK, "one source"),
     ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
     ("mig-layouts", with_nodes(node(what=GpuNode(gpu=L40S)), config_maps=[]), OK, "not applicable"),
