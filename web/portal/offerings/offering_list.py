@@ -55,9 +55,10 @@ class OfferingListItem:
     def tag(self) -> str:
         if self.is_cpu_only:
             return _("for notebooks and preparation of data; takes no GPU quota")
-        return _("{memory_gb} GB per GPU, {grid} memory slices").format(
-            memory_gb=gpu_model_spec(self.offering.model).memory_gb, grid=self.grid
-        )
+        spec = gpu_model_spec(self.offering.model)
+        if not spec.has_mig_placements:
+            return _("{memory_gb} GB per GPU").format(memory_gb=spec.memory_gb)
+        return _("{memory_gb} GB per GPU, {grid} memory slices").format(memory_gb=spec.memory_gb, grid=self.grid)
 
     @property
     def primary(self) -> PricedOffering:

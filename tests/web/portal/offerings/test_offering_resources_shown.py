@@ -3,8 +3,9 @@
 import pytest
 
 from broker.models import Lease, Offering
+from broker.services.inventory.hardware import SimulatedRack
 from tenants.services.rls import tenant_scope
-from tests.simulation import offering
+from tests.simulation import REGION, create_cpu_nodes, create_fleet, offering
 from tests.web.portal.signed_in_user import PortalSession, visible_text
 
 pytestmark = pytest.mark.django_db
@@ -36,3 +37,16 @@ def test_a_lease_without_recorded_resources_shows_the_former_share(portal: Porta
     with tenant_scope(portal.owner.tenant.pk):
         Lease.objects.update(cpu_milli=0, host_memory_mib=0, scratch_mib=0)
     assert f"Each slice has {EIGHTH}" in visible_text(portal.get(f"/leases/{lease.pk}/"))
+
+
+def test_only_models_with_mig_have_memory_slices_in_the_catalogue(portal: PortalSession) -> None:
+    create_fleet(SimulatedRack("t4-1", REGION, "T4-16GB", nodes=1, gpus_per_node=1))
+    page = visible_text(portal.get("/catalogue/"))
+    assert "80 GB per GPU, 8 memory slices" in page
+    assert "16 GB per GPU" in page
+    assert "16 GB per GPU, 4 memory slices" not in page
+
+
+def test_the_catalogue_shows_no_quota_for_cpus(portal: PortalSession) -> None:
+    create_cpu_nodes()
+    assert "None" not in visible_text(portal.get("/catalogue/"))
