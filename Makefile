@@ -69,7 +69,7 @@ controlplane: env-dev  ## Build the Kubernetes control plane for the cluster tes
 demo-kubernetes: env-dev  ## Run a demo on two real control planes: leases as pods, a node and an API server killed
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.demo
 
-demo-first-day: env-dev  ## Run the first day of an operator and a tenant: six kinds of nodes, spot, logs, terminal; screenshots in build/first-day
+demo-first-day: env-dev  ## Run the first day of an operator and a tenant: seven kinds of nodes, spot, logs, terminal; screenshots in build/first-day
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python -m tests.live.first_day
 
 demo-billing: env-dev  ## Run a two-month demo of five tenants with PDFs and verified bundles (OUT=<folder>)

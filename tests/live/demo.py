@@ -1,7 +1,8 @@
 """`make demo-kubernetes`: the whole product on two control planes, with faults.
 
-Leases of every kind are launched from the portal and become pods; a node dies, an API server is killed; at the end the
-books balance to the second, nothing is left in either cluster, and nothing runs on.
+One has nodes with H100, the other nodes of seven more kinds and each by its own driver. Leases of every kind are
+launched from the portal and become pods; a node dies, an API server is killed; at the end the books balance to the
+second, nothing is left in either cluster, and nothing runs on.
 """
 
 import json
@@ -30,7 +31,7 @@ from tenants.services.rls import system_scope  # noqa: E402
 from tests.controlplane import binaries  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import API, ControlPlane  # noqa: E402
-from tests.live import installation  # noqa: E402
+from tests.live import installation, node_kinds  # noqa: E402
 from tests.live.installation import Tenant, until  # noqa: E402
 from tests.live.person import Person  # noqa: E402
 from tests.live.processes import Processes  # noqa: E402
@@ -49,6 +50,15 @@ ENTRANCES = [
     },
 ]
 WHOLE, CUT = GpuNode(gpus=4), GpuNode(gpus=2, cut=2, mig={"1g.10gb": 14})
+# One lease of each kind of node beside H100 by device plugin; a 3g.40gb is of the node with strategy single or of DRA.
+NEW_KINDS = (
+    ("T4-16GB", "whole-gpu"),
+    ("L40S-48GB", "whole-gpu"),
+    ("A100-80GB", "1g.10gb"),
+    ("H100-80GB", "3g.40gb"),
+    ("H100-80GB", "2g.20gb"),
+    ("CPU", "4vcpu"),
+)
 OVER = {"released", "failed"}
 # What somebody writes into the launch page beside what it proposes.
 WRITTEN = {
@@ -83,11 +93,16 @@ class Demo:
                 "ingress": "ingress/nginx",
                 "bastion": f"ssh.{name}.gpu.example",
             }
+            if name == "south":
+                node_kinds.add_nodes(self.nodes[name])
+                ways["driver"] = "automatic"
             said = installation.join(plane, self.processes, name=name, region=REGION, **ways)
             say(f"kube_setup {name}: {said.count('made')} objects made; {said.splitlines()[-1]}")
             say(f"kube_doctor {name}: {examined(name)}")
         for name in self.planes:
-            installation.sell(name, WHOLE.gpus + CUT.gpus)
+            more = node_kinds.DEVICES if name == "south" else 0
+            installation.await_inventory(name, WHOLE.gpus + CUT.gpus + more)
+        node_kinds.sell_everything(now=clock.now())
         self.tenant = installation.tenant(self.processes)
 
     def launches(self) -> None:
@@ -100,12 +115,17 @@ class Demo:
             say(f"launched from the portal: {kind}, {lease}")
             self.tenant.leases.append(lease)
         for number in range(WHOLE.gpus):  # by the API, and more than one cluster has
-            answer = self.tenant.ask(gpu, name=f"gpu-{number}")
-            if not answer.accepted:
-                raise RuntimeError(f"{answer.status} {answer.body}")
+            self._ask(gpu, name=f"gpu-{number}")
+        for model, profile in NEW_KINDS:
+            self._ask(installation.offering(profile, REGION, model=model), name=f"{model} {profile}")
         self.reach("active", self.tenant.leases)
         self.tell_ways()
         self.show()
+
+    def _ask(self, offering: str, *, name: str) -> None:
+        answer = self.tenant.ask(offering, name=name)
+        if not answer.accepted:
+            raise RuntimeError(f"{answer.status} {answer.body}")
 
     def node_dies(self) -> None:
         """Cut a node's power; its leases end and its GPUs stay unsold."""

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 NOTICE_S, MIN_RUNTIME_S = 20, 5  # of spot leases; by default five and ten minutes
@@ -26,44 +26,24 @@ django.setup()
 from websockets.asyncio.client import connect  # noqa: E402
 
 from billing.models import PriceVersion  # noqa: E402
-from billing.services.catalogue import price_list  # noqa: E402
-from broker.models import Gpu, Node, Offering, OfferingState  # noqa: E402
-from broker.provisioners.kubernetes.labels import SELL_CPU  # noqa: E402
-from broker.services.inventory import gpu_catalogue  # noqa: E402
+from broker.models import Gpu, Node, Offering  # noqa: E402
 from broker.services.placement import available_capacity  # noqa: E402
 from broker.services.secrets import registry_secrets  # noqa: E402
 from ports import clock  # noqa: E402
 from tenants.models import AuditEvent, Project  # noqa: E402
 from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
 from tests.chaos.world import OPERATOR  # noqa: E402
-from tests.controlplane import binaries, devices  # noqa: E402
+from tests.controlplane import binaries  # noqa: E402
 from tests.controlplane.kubelet_server import OUTPUT, give_kubelet_address, write_output  # noqa: E402
-from tests.controlplane.nodes import A100, H100, L40S, GpuHardware, GpuNode, Nodes, PlainNode  # noqa: E402
+from tests.controlplane.nodes import Nodes  # noqa: E402
 from tests.controlplane.plane import LOCAL, ControlPlane  # noqa: E402
-from tests.live import installation  # noqa: E402
+from tests.live import installation, node_kinds  # noqa: E402
 from tests.live.demo import ENTRANCES, KEY, counted, examined, say  # noqa: E402
 from tests.live.first_day_screens import take_screenshots  # noqa: E402
 from tests.live.installation import Tenant, until  # noqa: E402
 from tests.live.processes import Processes  # noqa: E402
 
 REGION, ACTS = "eu-north", "registry.example/acts"
-T4 = GpuHardware("Tesla-T4", 15360, "turing", "7.5", mig_capable=False)
-SMALL = {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "80Gi"}
-LARGE = {"cpu": "96", "memory": "1Ti", "ephemeral-storage": "3Ti"}
-CPU_ONLY = {"cpu": "32", "memory": "128Gi", "ephemeral-storage": "400Gi"}
-# By what the operator calls them; the amounts are those of ordinary machines.
-PLUGIN_NODES = {
-    "t4": GpuNode(gpus=1, gpu=T4, amounts=SMALL),
-    "l40s": GpuNode(gpus=4, gpu=L40S, amounts={**LARGE, "cpu": "48"}),
-    "a100-mig": GpuNode(gpus=2, gpu=A100, cut=1, mig={"1g.10gb": 7}, amounts={**LARGE, "cpu": "32"}),
-    "h100-single": GpuNode(
-        gpus=1, gpu=H100, cut=1, strategy="single", mig={"3g.40gb": 2}, amounts={**LARGE, "cpu": "16"}
-    ),
-}
-AMD_LABELS = {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.family": "AI"}
-DRA_GPUS, CPU_BLOCKS = 8, 2
-CENTS_PER_GB = {"on_demand": 4, "spot": 2, "reserved": 3}  # an hour, of a GPU's or slice's memory
-CENTS_PER_VCPU = {"on_demand": 5, "spot": 2, "reserved": 4}
 
 
 class FirstDay:
@@ -77,21 +57,14 @@ class FirstDay:
 
     def joins(self) -> None:
         """Register a cluster with seven kinds of nodes, and examine it."""
-        for name, node in PLUGIN_NODES.items():
-            self.nodes.add(node, name=f"north-{name}")
-        self.nodes.add(GpuNode(gpus=0, amounts=LARGE), name="north-h100-dra")
-        for made in (devices.GPU_CLASS, devices.MIG_CLASS, *devices.published("north-h100-dra", gpus=DRA_GPUS)):
-            self.plane.api.create(made)
-        self.nodes.add(PlainNode(labels=AMD_LABELS, amounts={"amd.com/gpu": "8"}), name="north-mi300x")
-        self.nodes.add(PlainNode(labels={SELL_CPU: "true"}, amounts=CPU_ONLY), name="north-cpu")
+        node_kinds.add_nodes(self.nodes)
         for entrance in ENTRANCES:
             self.plane.api.create(entrance)
         ways = {"domain": "north.gpu.example", "ingress": "ingress/nginx", "bastion": "ssh.north.gpu.example"}
         installation.join(self.plane, self.processes, name="north", region=REGION, driver="automatic", **ways)
         say(f"kube_doctor north: {examined('north')}")
-        expected = sum(node.gpus for node in PLUGIN_NODES.values()) + DRA_GPUS + CPU_BLOCKS
-        until(lambda: Gpu.objects.count() >= expected, 120, f"{expected} GPUs and CPU blocks")
-        self._sell()
+        until(lambda: Gpu.objects.count() >= node_kinds.DEVICES, 120, f"{node_kinds.DEVICES} GPUs and CPU blocks")
+        node_kinds.sell_everything(now=clock.now())
         for name in self.nodes.names:
             give_kubelet_address(self.plane.api, name, host=LOCAL, port=self.plane.places.kubelets)
         for node in Node.objects.order_by("name"):
@@ -100,24 +73,6 @@ class FirstDay:
             by = f" by {found[0].driver}" if found else ""
             say(f"node {node.name}: {len(found)} {what}{by}{'; ' if node.unsold_reason else ''}{node.unsold_reason}")
         self.tenant = installation.tenant(self.processes)
-
-    def _sell(self) -> None:
-        """Publish all offerings, each at a price by its memory."""
-        now = clock.now()
-        gpu_catalogue.derive_offerings(now=now)
-        drafts = list(Offering.objects.filter(state=OfferingState.DRAFT))
-        Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-        for offering in drafts:
-            cents = offering.memory_gb * CENTS_PER_GB[offering.price_class]
-            cents = cents or offering.cpu_milli * CENTS_PER_VCPU[offering.price_class] // 1000
-            price_list.publish_price(
-                offering=offering,
-                currency="EUR",
-                nano_per_hour=cents * 10**7,
-                since=now - timedelta(hours=1),
-                actor=OPERATOR,
-                now=now,
-            )
 
     def offers(self) -> None:
         """Show what is for sale, with the CPU, memory and storage of each slice."""
@@ -135,10 +90,10 @@ class FirstDay:
     def rents_everything(self) -> None:
         """Rent 8 of 8 GPUs of one node, and the GPU of the smallest node."""
         whole = self._offering("H100", "whole-gpu")
-        leases = [self._ask(whole, name=f"gpu-{number}") for number in range(DRA_GPUS)]
+        leases = [self._ask(whole, name=f"gpu-{number}") for number in range(node_kinds.DRA_GPUS)]
         small = self._ask(self._offering("T4", "whole-gpu"), name="t4", workload="ssh", ssh_keys=[KEY], image="")
         self._reach("active", [*leases, small])
-        say(f"{len(leases)} of {DRA_GPUS} H100 of one node are rented, and the T4 with 4 vCPUs")
+        say(f"{len(leases)} of {node_kinds.DRA_GPUS} H100 of one node are rented, and the T4 with 4 vCPUs")
         self._release([*leases, small])
 
     def reclaims_spot(self) -> None:

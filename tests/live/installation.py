@@ -65,19 +65,25 @@ def join(plane: ControlPlane, processes: Processes, *, name: str, region: str, *
     return said.getvalue()
 
 
-def sell(cluster: str, gpus: int, *, within_s: float = 120) -> None:
-    """Wait for a cluster's inventory, then publish all offerings of its GPUs."""
+def await_inventory(cluster: str, gpus: int, *, within_s: float = 120) -> None:
+    """Wait until so many GPUs of a cluster are known."""
     gpus_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
     until(lambda: gpus_of.count() >= gpus, within_s, f"{gpus} GPUs of {cluster}")
+
+
+def sell(cluster: str, gpus: int, *, within_s: float = 120) -> None:
+    """Wait for a cluster's inventory, then publish all offerings of its GPUs."""
+    await_inventory(cluster, gpus, within_s=within_s)
     now = clock.now()
     gpu_catalogue.derive_offerings(now=now)
     Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
     seed_prices.publish_list_prices(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
 
 
-def offering(profile: str, region: str, price_class: str = "on_demand") -> str:
+def offering(profile: str, region: str, price_class: str = "on_demand", *, model: str = "H100-80GB") -> str:
     """Return the id of an offering."""
-    return str(Offering.objects.get(profile=profile, region=region, price_class=price_class).pk)
+    rows = Offering.objects.filter(gpu_model=model, profile=profile, region=region, price_class=price_class)
+    return str(rows.get().pk)
 
 
 def tenant(processes: Processes) -> Tenant:
