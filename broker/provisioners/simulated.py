@@ -240,6 +240,8 @@ def _is_prepulled(spec: ProvisionSpec) -> bool:
     """Return whether the nodes of its cluster had pulled its image before."""
     template = spec.template or TEMPLATES.get(spec.workload)
     image = spec.image or (template.image if template else "")
+    if not image:
+        return False
     kept = ImagePrepull.objects.filter(cluster=spec.cluster, image=image, removed_at=None)
     return kept.filter(ready_since__lte=spec.placed_at).exists()
 

@@ -13,13 +13,14 @@ from broker.provisioners.kubernetes.client.transport import Transport
 from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig
 from broker.provisioners.kubernetes.observe import container_logs
 from broker.services.clusters.registration import cluster_registration
+from broker.services.leases.provision_specs import load_provision_spec
 from broker.services.logs import log_collection, log_pages
 from tenants.services.rls import tenant_scope
 from tests.broker.services.secrets.saved_secrets import VALUE, save_secret
 from tests.cluster.installation import Installation, offering
 from tests.controlplane.kubelet_server import OUTPUT, PREVIOUS, give_kubelet_address, write_output
 from tests.controlplane.plane import LOCAL
-from tests.simulation import OPERATOR
+from tests.simulation import OPERATOR, reload_lease
 
 ACTS = "registry.example/acts"
 BATCH = {"workload": "batch", "image": f"{ACTS}:pull-0s", "command": "train"}
@@ -41,9 +42,16 @@ def active(installed: Installation, **wanted: Any) -> Lease:
     )
 
 
+def collect_now(lease: Lease) -> None:
+    with tenant_scope(lease.tenant_id):
+        current = reload_lease(lease)
+        spec = load_provision_spec(current)
+    log_collection.collect_last_output(current, spec, now=datetime.now(UTC))
+
+
 def collect(lease: Lease) -> list[str]:
     """Collect a log and return everything that its program has written."""
-    log_collection.collect_log(lease.pk, lease.tenant_id, now=datetime.now(UTC), due_only=False)
+    collect_now(lease)
     with tenant_scope(lease.tenant_id):
         assert LeaseLog.objects.get(pk=lease.pk).fault == ""
         return [each.line.text for each in log_pages.iterate_lines(lease) if each.line.source == "program"]
@@ -120,7 +128,7 @@ def test_a_cluster_set_up_by_an_earlier_version_says_what_to_do(installed: Insta
     installed.plane.api.delete(role)
     try:
         lease = active(installed)
-        log_collection.collect_log(lease.pk, lease.tenant_id, now=datetime.now(UTC), due_only=False)
+        collect_now(lease)
         with tenant_scope(lease.tenant_id):
             assert "run `manage.py kube_setup` for it again" in LeaseLog.objects.get(pk=lease.pk).fault
     finally:

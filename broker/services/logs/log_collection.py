@@ -57,24 +57,53 @@ def begin_missing_logs(*, now: datetime) -> int:
     return len(missing)
 
 
-def collect_log(
-    lease_id: str, tenant_id: str, *, now: datetime, due_only: bool = True, max_reads: int = MAX_READS
-) -> int:
-    """Collect what is new in one log; return how many lines.
-
-    `due_only` leaves a log alone that another process is collecting.
-    """
+def collect_log(lease_id: str, tenant_id: str, *, now: datetime) -> int:
+    """Collect what is new in a log that is due; return how many lines."""
     with tenant_scope(tenant_id):
-        claimed = log_storage.claim_log(lease_id, now=now, due_only=due_only)
+        claimed = log_storage.claim_log(lease_id, now=now, due_only=True)
         lease = Lease.objects.select_related("offering", "volume").filter(pk=lease_id).first() if claimed else None
         if claimed is None or lease is None:
             return 0
-        steps = list(Transition.objects.filter(lease_id=lease_id, seq__gt=claimed.transition_seq).order_by("seq"))
+        steps = _new_steps(claimed)
         has_output = lease.state in STATES_WITH_OUTPUT
         spec = load_provision_spec(lease, with_secrets=True) if has_output else None
+    return _collect(claimed, lease, spec, steps, max_reads=MAX_READS, now=now)
+
+
+def collect_last_output(lease: Lease, spec: ProvisionSpec, *, now: datetime, max_reads: int = MAX_READS) -> int:
+    """Collect what is new in the log of a lease whose pod is about to go; return how many lines.
+
+    What another process is reading of it at the same time is not stored.
+    """
+    with tenant_scope(lease.tenant_id):
+        claimed = log_storage.claim_log(lease.pk, now=now, due_only=False)
+        if claimed is None:
+            return 0
+        steps = _new_steps(claimed)
+        if spec.secrets or lease.pull_secret:
+            spec = load_provision_spec(lease, with_secrets=True)
+    return _collect(claimed, lease, spec, steps, max_reads=max_reads, now=now)
+
+
+def _new_steps(claimed: LeaseLog) -> list[Transition]:
+    """Return the changes of a lease's state that have no line yet."""
+    new = Transition.objects.filter(lease_id=claimed.pk, seq__gt=claimed.transition_seq)
+    return list(new.order_by("seq"))
+
+
+def _collect(
+    claimed: LeaseLog,
+    lease: Lease,
+    spec: ProvisionSpec | None,
+    steps: Sequence[Transition],
+    *,
+    max_reads: int,
+    now: datetime,
+) -> int:
+    """Read a claimed log's new output, and store it with the changes of state."""
     read = _read(claimed, spec, now, max_reads) if spec else LogRead(cursor=claimed.cursor)
     lines = _in_order(steps, read.lines)
-    with tenant_scope(tenant_id):
+    with tenant_scope(lease.tenant_id):
         stored = log_storage.store_lines(
             claimed,
             lines,

@@ -9,6 +9,7 @@ from django.db.models.functions import Concat
 
 from broker.domain.logs.log_lines import LogLine, encode_lines
 from broker.models import Lease, LeaseLog, LeaseLogChunk
+from ports.postgres.sql_statements import load_sql
 
 CHUNK_BYTES = 32 * 1024  # a chunk grows to about this size; the next lines begin a new one
 CLAIM_TIME = timedelta(seconds=30)  # who claimed a log has stored what it read, or is dead, after this
@@ -16,10 +17,9 @@ CLAIM_TIME = timedelta(seconds=30)  # who claimed a log has stored what it read,
 
 def begin_log(lease: Lease, *, now: datetime) -> None:
     """Have the log of a lease collected from now on; repeated for every placement."""
-    begun = LeaseLog.objects.filter(pk=lease.pk).update(due_at=now, quiet_reads=0, completed_at=None)
-    if not begun:
-        new = LeaseLog(lease_id=lease.pk, tenant_id=lease.tenant_id, due_at=now)
-        LeaseLog.objects.bulk_create([new], ignore_conflicts=True)
+    new = LeaseLog(lease_id=lease.pk, tenant_id=lease.tenant_id, due_at=now)
+    again = ["due_at", "quiet_reads", "completed_at"]
+    LeaseLog.objects.bulk_create([new], update_conflicts=True, unique_fields=["lease"], update_fields=again)
 
 
 def not_claimed(now: datetime) -> Q:
@@ -33,12 +33,8 @@ def claim_log(lease_id: str, *, now: datetime, due_only: bool) -> LeaseLog | Non
     There is none, or it is not due. Whoever claims it later takes it over: what an earlier claim has read is
     then not stored.
     """
-    wanted = LeaseLog.objects.filter(pk=lease_id)
-    if due_only:
-        wanted = wanted.filter(not_claimed(now), due_at__lte=now)
-    if not wanted.update(claimed_until=now + CLAIM_TIME, claims=F("claims") + 1):
-        return None
-    return LeaseLog.objects.get(pk=lease_id)
+    wanted = {"lease": lease_id, "now": now, "until": now + CLAIM_TIME, "due_only": due_only}
+    return next(iter(LeaseLog.objects.raw(load_sql("broker/logs/claim_log"), wanted)), None)
 
 
 def store_lines(log: LeaseLog, lines: Sequence[LogLine], **changes: object) -> bool:
@@ -79,7 +75,9 @@ def _append_pieces(log: LeaseLog, lines: Sequence[LogLine]) -> None:
 
 
 def _append(log: LeaseLog, body: str, *, first: int, count: int, size: int) -> None:
-    newest = LeaseLogChunk.objects.filter(lease=log.pk).order_by("-first_line").defer("body").first()
+    newest = None
+    if log.next_line > log.first_line:
+        newest = LeaseLogChunk.objects.filter(lease=log.pk).order_by("-first_line").defer("body").first()
     if newest and newest.size_bytes + size <= CHUNK_BYTES:
         LeaseLogChunk.objects.filter(lease=log.pk, first_line=newest.first_line).update(
             body=_concatenated(body), line_count=F("line_count") + count, size_bytes=F("size_bytes") + size

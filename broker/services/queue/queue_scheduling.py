@@ -26,8 +26,10 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
 
     With `upto` it stops at that lease: the younger ones have messages of their own.
     """
-    hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     queue, first = load_queue(pool, upto=upto, now=now), StarvationGuard(pool, now=now)
+    if not queue:
+        return 0
+    hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     placed, together, contended, reserved = 0, set[str](), False, first.kept
     reclaims = spot_reclaims.QueueReclaims(pool, now=now)
     promised = reclaims.promised

@@ -160,7 +160,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     if lease.state == S.PROVISIONING and observation.seen is ObservedState.ENDED:  # its pod may be gone with this step
-        log_collection.collect_log(lease.pk, lease.tenant_id, now=now, due_only=False)
+        log_collection.collect_last_output(lease, spec, now=now)
     observation = replace(observation, text=_masked(observation.text, spec))
     # The call may be slow: date the result at the answer, not at the request.
     observed_at = now + (clock.now() - requested_at)
@@ -242,7 +242,7 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
         return earlier
     # Its output is gone with its objects; a slow cluster delays the removal by little.
     if lease.state in ENDING_STATES and not lease.progress and now - lease.state_since < LOG_DELAY:
-        log_collection.collect_log(lease.pk, lease.tenant_id, now=now, due_only=False, max_reads=1)
+        log_collection.collect_last_output(lease, spec, now=now, max_reads=1)
     if clock.now() > starts_by:
         return None
     provisioner = cluster_provisioners.provisioner_of(spec)

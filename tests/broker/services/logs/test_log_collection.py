@@ -10,6 +10,7 @@ from broker.domain.logs.log_lines import SKIPPED_TEXT, LogLine
 from broker.domain.workloads.secret_variables import SecretVariable
 from broker.models import Lease, LeaseLog, LeaseLogChunk
 from broker.provisioners.base import ClusterUnreachable
+from broker.services.leases.provision_specs import load_provision_spec
 from broker.services.logs import log_collection, log_pages, log_retention, log_storage
 from tenants.services.rls import tenant_scope
 from tests.broker.services.logs.played_output import PlayedOutput, log_of, program_texts, stored_lines
@@ -210,7 +211,9 @@ def test_what_was_read_under_a_lost_claim_is_not_stored_twice(
 
     def take_over() -> None:
         output.before_answer = lambda: None
-        log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now, due_only=False)
+        with tenant_scope(lease.tenant_id):
+            spec = load_provision_spec(reload_lease(lease))
+        log_collection.collect_last_output(reload_lease(lease), spec, now=sim.now)
 
     output.before_answer = take_over
     assert output.collect(lease) == 0
