@@ -11,7 +11,11 @@ LEVEL_SEARCH_LENGTH = 200  # a level is looked for at the beginning of a line on
 SKIPPED_TEXT = "Lines are missing here: the program wrote more than can be collected."
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_TEXT = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")  # all control characters but tab, newline and escape
-TERMINAL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
+TERMINAL_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
+    r"|\x1b[#%()*+./-]?[0-~]"  # character sets, such as ESC ( B of tput sgr0
+)
 
 
 class LineSource(StrEnum):
@@ -66,17 +70,26 @@ def clean_text(text: str) -> str:
 
     Sequences that colour a terminal are removed; a longer line is cut, and says how much.
     """
-    if "\x1b" in text:
-        text = TERMINAL_SEQUENCE.sub("", text).replace("\x1b", "")
-    text = text.rstrip("\r\n")
-    if "\r" in text:  # a progress bar draws over itself: its last state counts
-        text = text.rsplit("\r", 1)[1] or text.replace("\r", " ")
-    text = NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", " "))
+    return bounded_text(plain_text(text))
+
+
+def bounded_text(text: str) -> str:
+    """Return a line cut to the length that is stored; a longer one says how much is missing."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= MAX_LINE_BYTES:
         return raw.decode()
     kept = raw[:MAX_LINE_BYTES].decode("utf-8", "ignore")
     return f"{kept} … ({len(raw) - len(kept.encode()):,} bytes cut)"
+
+
+def plain_text(text: str) -> str:
+    """Return a line without control characters and terminal sequences, whatever its length."""
+    if "\x1b" in text or "\x9b" in text:
+        text = TERMINAL_SEQUENCE.sub("", text).replace("\x1b", "")
+    text = text.rstrip("\r\n")
+    if "\r" in text:  # a progress bar draws over itself: its last state counts
+        text = text.rsplit("\r", 1)[1] or text.replace("\r", " ")
+    return NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\n", " "))
 
 
 def level_of(text: str) -> LogLevel:

@@ -8,10 +8,6 @@ MAX_VALUE_BYTES = 32 * 1024
 MAX_LEASE_BYTES = 64 * 1024
 MAX_VARIABLES = 50
 NAME = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
-# Parts of variable names that suggest a credential.
-CREDENTIAL_WORDS = frozenset(
-    {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD", "KEY", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +43,3 @@ def secret_value_fault(value: str) -> str:
     if size > MAX_VALUE_BYTES:
         return f"The value has {size:,} bytes; the maximum is {MAX_VALUE_BYTES:,}."
     return ""
-
-
-def looks_like_credential(name: str) -> bool:
-    """Return whether a variable's name suggests that its value is a credential."""
-    return not CREDENTIAL_WORDS.isdisjoint(name.upper().split("_"))

@@ -5,8 +5,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 
+from broker.domain.workloads.credential_detection import embedded_credentials, looks_like_credential
 from broker.domain.workloads.image_references import image_reference_fault
-from broker.domain.workloads.secret_variables import looks_like_credential
 from broker.domain.workloads.template_contents import ICONS, TemplateContents
 from broker.domain.workloads.templates import BATCH, OWN_IMAGE, Workload, WorkloadShape
 from broker.domain.workloads.validation import (
@@ -67,6 +67,9 @@ def _env_faults(contents: TemplateContents) -> Iterator[WorkloadFault]:
         if value and looks_like_credential(variable):
             text = f"{variable[:60]} looks like a credential, and everyone who sees the template could read it."
             yield WorkloadFault("env", text, "Save it under Secrets and choose it at each launch.")
+        elif any(embedded_credentials(value)):
+            text = f"{variable[:60]} contains a password, and everyone who sees the template could read it."
+            yield WorkloadFault("env", text, "Save the whole value under Secrets and choose it at each launch.")
 
 
 def _port_faults(contents: TemplateContents) -> Iterator[WorkloadFault]:

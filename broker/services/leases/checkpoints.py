@@ -3,8 +3,9 @@
 from datetime import datetime
 
 from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
+from broker.domain.logs.secret_masks import excerpt_masker, secret_values
 from broker.models import ReclaimNotice
-from broker.provisioners.base import ClusterUnreachable, CommandFailed
+from broker.provisioners.base import ClusterUnreachable, CommandFailed, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
 from broker.services.leases.provision_specs import load_provision_spec
 from ports import outbox
@@ -26,18 +27,25 @@ def run_checkpoint(notice_id: str, tenant_id: str, *, now: datetime) -> None:
         notice = open_notices.select_related("lease__offering", "lease__volume").first()
         if notice is None or not open_notices.update(checkpoint_at=now):  # a second worker does not run it again
             return
-        spec = load_provision_spec(notice.lease)
+        spec = load_provision_spec(notice.lease, with_secrets=True)
     try:
         cluster_provisioners.provisioner_of(spec).run_command(spec, notice.lease.checkpoint_command, now=now)
         text = STARTED_TEXT
     except CommandFailed as error:
-        text = f"the checkpoint command failed: {error}"
+        text = f"the checkpoint command failed{_masked_output(str(error), spec)}"
     except ClusterUnreachable as error:
         text = f"the cluster does not respond: {error}"
         _run_again(notice, text=text, now=now)
         return
     with tenant_scope(tenant_id):
         ReclaimNotice.objects.filter(pk=notice_id).update(checkpoint_text=text[:200])
+
+
+def _masked_output(output: str, spec: ProvisionSpec) -> str:
+    """Return the words of a failed command without the lease's secrets, or nothing if one cannot be read."""
+    if any(each.value is None for each in spec.secrets):
+        return ""
+    return ": " + excerpt_masker(secret_values(spec.env, spec.secrets, spec.access_token))(output)
 
 
 def _run_again(notice: ReclaimNotice, *, text: str, now: datetime) -> None:

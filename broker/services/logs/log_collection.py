@@ -11,7 +11,7 @@ import structlog
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.logs.log_lines import LineSource, LogLine, clean_text
-from broker.domain.logs.secret_masks import secret_values, value_masker
+from broker.domain.logs.secret_masks import mask_lines, secret_values, value_masker
 from broker.models import Lease, LeaseLog, Transition
 from broker.models.transitions import TICK_CAUSE
 from broker.provisioners.base import ClusterUnreachable, LogRead, ProvisionSpec
@@ -134,8 +134,9 @@ def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int)
     except ClusterUnreachable as error:
         read = LogRead(cursor=read.cursor, fault=f"{UNREACHABLE}: {error}")
     mask = value_masker(secret_values(spec.env, spec.secrets, spec.access_token))
-    cleaned = tuple(LogLine(line.at, clean_text(mask(line.text)), line.source) for line in lines)
-    return LogRead(cleaned, read.cursor, fault=read.fault)
+    masked = mask_lines(mask, (line.text for line in lines))
+    stored = tuple(LogLine(line.at, text, line.source) for line, text in zip(lines, masked, strict=True))
+    return LogRead(stored, read.cursor, fault=read.fault)
 
 
 def _schedule(

@@ -13,7 +13,7 @@ from django.db.models import F, Q
 
 from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.logs.secret_masks import secret_values, value_masker
+from broker.domain.logs.secret_masks import excerpt_masker, secret_values
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
@@ -161,7 +161,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
         return
     if lease.state == S.PROVISIONING and observation.seen is ObservedState.ENDED:  # its pod may be gone with this step
         log_collection.collect_last_output(lease, spec, now=now)
-    observation = replace(observation, text=_masked(observation.text, spec))
+    observation = _masked(observation, spec)
     # The call may be slow: date the result at the answer, not at the request.
     observed_at = now + (clock.now() - requested_at)
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
@@ -225,12 +225,17 @@ def _with_device_doubt(observation: Observation, spec: ProvisionSpec, now: datet
     return replace(observation, text=spec.device_doubt, **seen)  # type: ignore[arg-type]
 
 
-def _masked(text: str, spec: ProvisionSpec) -> str:
-    """Return a text without the lease's secrets.
+def _masked(observation: Observation, spec: ProvisionSpec) -> Observation:
+    """Return an observation without the lease's secrets.
 
-    A cluster reports the last words of a program.
+    A cluster reports the last words of a program; they are left out if a secret cannot be read.
     """
-    return value_masker(secret_values(spec.env, spec.secrets, spec.access_token))(text)
+    if not observation.text:
+        return observation
+    if spec.secret_fault and observation.seen is ObservedState.ENDED:
+        return replace(observation, text=observation.text.partition(": ")[0])
+    mask = excerpt_masker(secret_values(spec.env, spec.secrets, spec.access_token))
+    return replace(observation, text=mask(observation.text))
 
 
 def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_by: datetime) -> Observation | None:

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.states import PriceClass
-from broker.domain.workloads.secret_variables import looks_like_credential
+from broker.domain.workloads.credential_detection import embedded_credentials, looks_like_credential
 from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Offering
 from broker.services.leases.lease_requests import LeaseRequest, never_relocated_reason
@@ -154,9 +154,15 @@ class LaunchForm:
 
     @property
     def credentials_in_clear(self) -> list[str]:
-        """Return the plain variables whose names suggest a credential."""
-        names = (line.partition("=")[0].strip() for line in self.env.splitlines() if "=" in line)
-        return sorted({name[:60] for name in names if looks_like_credential(name)})
+        """Return the plain variables whose names or values suggest a credential."""
+        stated = (line.partition("=") for line in self.env.splitlines() if "=" in line)
+        return sorted(
+            {
+                name.strip()[:60]
+                for name, _equals, value in stated
+                if looks_like_credential(name.strip()) or any(embedded_credentials(value))
+            }
+        )
 
 
 def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:

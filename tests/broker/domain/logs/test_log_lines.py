@@ -28,6 +28,8 @@ NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
         ("\x1b]0;title\x07prompt", "prompt"),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("lone \x1b escape", "lone  escape"),
+        ("\x1b(B\x1b[mplain\x1b7", "plain"),
+        ("\x9b1mbold", "bold"),
         ("10%\r50%\r100%", "100%"),
         ("done\r", "done"),
         ("\r\r", ""),

@@ -5,7 +5,6 @@ import pytest
 from broker.domain.workloads.secret_variables import (
     MAX_VALUE_BYTES,
     SecretVariable,
-    looks_like_credential,
     secret_name_fault,
     secret_value_fault,
 )
@@ -33,16 +32,6 @@ def test_a_value_has_at_most_32_kib_of_utf8() -> None:
 @pytest.mark.parametrize("value", ["", "a\0b", "\ud800"])
 def test_a_value_that_no_variable_can_hold_is_refused(value: str) -> None:
     assert secret_value_fault(value)
-
-
-@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "KEY"])
-def test_names_of_credentials_are_recognised(name: str) -> None:
-    assert looks_like_credential(name)
-
-
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYBOARD", "MODE", ""])
-def test_other_names_are_not_taken_for_credentials(name: str) -> None:
-    assert not looks_like_credential(name)
 
 
 def test_a_secret_does_not_show_its_value_as_text() -> None:

@@ -48,6 +48,8 @@ def test_a_good_template_has_no_faults_and_survives_storage() -> None:
         ({"entrypoint": "x" * 2001}, "entrypoint", "at most 2000"),
         ({"command": "'open"}, "command", "not closed"),
         ({"env": (("HF_TOKEN", "hf_x"),)}, "env", "looks like a credential"),
+        ({"env": (("PGPASSWORD", "x"),)}, "env", "looks like a credential"),
+        ({"env": (("DATABASE_URL", "postgres://u:p@h/d"),)}, "env", "contains a password"),
         ({"env": (("LD_PRELOAD", "x"),)}, "env", "cannot be set"),
         ({"ports": tuple(ContainerPort(f"p{n}", 2000 + n) for n in range(9))}, "ports", "the maximum is 8"),
         ({"ports": (ContainerPort("Web", 8080),)}, "ports", "not a valid port name"),
@@ -72,6 +74,11 @@ def test_a_fault_is_reported_at_its_field(changes: dict[str, Any], field: str, t
     assert [each.field for each in faults] == [field]
     assert text in faults[0].text
     assert faults[0].fix
+
+
+def test_variables_that_only_sound_like_credentials_are_accepted() -> None:
+    env = (("TOKENIZERS_PARALLELISM", "false"), ("MAX_TOKENS", "4096"), ("DATABASE_URL", "postgres://u:$DB_PASS@h/d"))
+    assert find_template_faults(replace(GOOD, env=env)) == ()
 
 
 def test_a_batch_template_has_a_shell_line_and_no_readiness_test() -> None:

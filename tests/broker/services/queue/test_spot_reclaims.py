@@ -487,6 +487,21 @@ def test_a_checkpoint_command_that_fails_is_recorded(
     assert [notice.checkpoint_text for notice in notices()] == ["the checkpoint command failed: sh: not found"]
 
 
+def test_words_of_a_failed_checkpoint_command_are_masked(
+    sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, now: Any) -> None:
+        raise CommandFailed("curl: rejected w-\x1b[31m123456 w-123456")
+
+    monkeypatch.setattr(SimulatedProvisioner, "run_command", fails)
+    wanted: dict[str, Any] = {"checkpoint_command": "save", "env": {"WANDB_API_KEY": "w-123456"}}
+    sim.create_lease(swift, spot(), quantity=8, max_duration_s=8 * 3600, **wanted)
+    sim.clock.at += PAST_MINIMUM
+    sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    assert [each.checkpoint_text for each in notices()] == ["the checkpoint command failed: curl: rejected *** ***"]
+
+
 def test_a_silent_cluster_gets_the_checkpoint_command_until_the_notice_ends(
     sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,13 +5,14 @@ from datetime import timedelta
 import pytest
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.models import Allocation, Lease
+from broker.models import Allocation, Lease, SecretVersion
 from broker.provisioners.base import Observation, ObservedState
 from broker.provisioners.simulated import BRIEF_RUN, SimulatedProvisioner
 from broker.services.leases.lifecycle import termination
 from broker.services.reconciler import lease_reconciler
 from broker.services.reconciler.observation_outcomes import ACTIVE_CHECK_INTERVAL
 from tenants.services.rls import tenant_scope
+from tests.broker.services.secrets.saved_secrets import VALUE, save_secret
 from tests.simulation import (
     Simulation,
     TenantContext,
@@ -54,6 +55,24 @@ def test_a_command_that_ends_late_is_charged_only_until_the_lease_end(
     over = reload_lease(lease)
     assert over.ended_at == lease.ends_at
     assert over.end_reason == EndReason.EXPIRED  # a batch's own deadline ends it a moment late
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "cause"),
+    [(False, "its command failed: exit code 1: token *** rejected, ***"), (True, "its command failed")],
+)
+def test_last_words_of_a_program_are_shown_without_its_secrets(
+    unreadable: bool, cause: str, sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), secrets={"HF_TOKEN": save_secret(kestrel).pk})
+    if unreadable:
+        with tenant_scope(kestrel.tenant.pk):
+            SecretVersion.objects.all().delete()
+    words = f"token {VALUE[:5]}\x1b[1m{VALUE[5:]} rejected, {VALUE[:-4]}"  # the end of the text is cut
+    ended = Observation(ObservedState.ENDED, f"its command failed: exit code 1: {words}", last_seen=sim.now)
+    monkeypatch.setattr(SimulatedProvisioner, "observe", lambda *_, **__: ended)
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
+    assert next(step for step in transitions_of(lease) if step.after == "releasing").cause == cause
 
 
 def test_a_command_finished_before_its_lease_was_active_costs_nothing(
