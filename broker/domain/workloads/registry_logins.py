@@ -2,7 +2,7 @@
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 
 from broker.domain.workloads.image_references import HOST, image_host, is_internal_host
@@ -10,7 +10,29 @@ from broker.domain.workloads.image_references import HOST, image_host, is_intern
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_KEY = "https://index.docker.io/v1/"  # the name that container runtimes know Docker Hub by
 SERVER = re.compile(rf"(?P<host>{HOST})(?::(?P<port>[0-9]{{1,5}}))?", re.ASCII)
+# Websites where people look for images, and the registries that serve them.
+REGISTRIES_OF_WEBSITES = {
+    "hub.docker.com": DOCKER_HUB,
+    "docker.com": DOCKER_HUB,
+    "github.com": "ghcr.io",
+    "gitlab.com": "registry.gitlab.com",
+    "ngc.nvidia.com": "nvcr.io",
+    "catalog.ngc.nvidia.com": "nvcr.io",
+}
+# User names of Google's registries, whose password is the key file of a service account.
+JSON_KEY_USER, JSON_KEY_BASE64_USER = "_json_key", "_json_key_base64"
+ENTER_HOST = "Enter a host such as ghcr.io or registry.example:5000."
+ENTER_LOGIN = "Enter what docker login accepts."
 MAX_SERVER_LENGTH, MAX_USERNAME_LENGTH, MAX_PASSWORD_LENGTH = 255, 255, 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class LoginFault:
+    """What is wrong with a registry's login, in which field, and what to do."""
+
+    field: str
+    text: str
+    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,31 +52,72 @@ class RegistryLogin:
 
 def normalize_server(text: str) -> str:
     """Return a registry's host as image references name it."""
-    server = text.strip().removeprefix("https://").rstrip("/").lower()
-    return DOCKER_HUB if server in ("index.docker.io", "index.docker.io/v1", "registry-1.docker.io") else server
+    server = re.sub(r"^https?://", "", text.strip().lower()).rstrip("/")
+    return DOCKER_HUB if re.fullmatch(r"(?:index\.docker\.io|registry-1\.docker\.io)(?:/v[12])?", server) else server
 
 
-def server_fault(server: str) -> str:
-    """Return what is wrong with a registry's host; empty if nothing."""
+def server_fault(server: str) -> LoginFault | None:
+    """Return what is wrong with a registry's host, or None."""
+    host, has_path, _ = server.partition("/")
+    if registry := REGISTRIES_OF_WEBSITES.get(host.removeprefix("www.")):
+        return LoginFault(
+            "registry", f"{host} is a website; its images are pulled from {registry}.", f"Use {registry}."
+        )
+    if has_path and len(server) <= MAX_SERVER_LENGTH and not server_fault(host):
+        text = f"A registry is a host name without a path, and {server} has one."
+        return LoginFault("registry", text, f"Use {host}. The login holds for all images of that host.")
     found = SERVER.fullmatch(server)
     if found is None or len(server) > MAX_SERVER_LENGTH:
-        return "A registry is a host name with an optional port, without a path."
-    if found["port"] and not 0 < int(found["port"]) < 65536:
-        return f"{found['port']} is not a valid port."
-    if is_internal_host(found["host"]):
-        return f"{found['host']} is inside the cluster or an IP address; use a registry with a public host name."
-    if "." not in found["host"]:
-        return "The host name of a registry contains a dot."
-    return ""
+        text = "A registry is a host name with an optional port, without a path."
+    elif found["port"] and not 0 < int(found["port"]) < 65536:
+        text = f"{found['port']} is not a valid port."
+    elif is_internal_host(found["host"]):
+        text = f"{found['host']} is inside the cluster or an IP address; use a registry with a public host name."
+    elif "." not in found["host"]:
+        text = "The host name of a registry contains a dot."
+    else:
+        return None
+    return LoginFault("registry", text, ENTER_HOST)
 
 
-def login_fault(username: str, password: str) -> str:
-    """Return what is wrong with a user name and password; empty if nothing."""
+def normalize_password(username: str, password: str) -> str:
+    """Return a password without the line breaks that base64 programs print."""
+    return "".join(password.split()) if username == JSON_KEY_BASE64_USER else password
+
+
+def login_fault(username: str, password: str) -> LoginFault | None:
+    """Return what is wrong with a user name or password, or None."""
     if not username or len(username) > MAX_USERNAME_LENGTH or ":" in username or not username.isprintable():
-        return f"A user name must have 1 to {MAX_USERNAME_LENGTH} printable characters and no colon."
+        text = f"A user name must have 1 to {MAX_USERNAME_LENGTH} printable characters and no colon."
+        return LoginFault("username", text, ENTER_LOGIN)
+    if username in (JSON_KEY_USER, JSON_KEY_BASE64_USER):
+        return _key_file_fault(username, password)
     if not password or len(password) > MAX_PASSWORD_LENGTH or not password.isprintable():
-        return f"A password must have 1 to {MAX_PASSWORD_LENGTH:,} printable characters."
-    return ""
+        text = f"A password must have 1 to {MAX_PASSWORD_LENGTH:,} printable characters."
+        fix = f"For the JSON key of a Google service account, the user name is {JSON_KEY_USER}."
+        return LoginFault("password", text, fix if password.lstrip().startswith("{") else ENTER_LOGIN)
+    return None
+
+
+def _key_file_fault(username: str, password: str) -> LoginFault | None:
+    """Return what is wrong with a key file as a password; it has several lines."""
+    if len(password) > MAX_PASSWORD_LENGTH:
+        text = f"A password must have 1 to {MAX_PASSWORD_LENGTH:,} characters."
+        return LoginFault("password", text, "Paste the key file of a service account.")
+    try:
+        text = password if username == JSON_KEY_USER else b64decode(password, validate=True).decode()
+        is_key = isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        is_key = False
+    if is_key:
+        return None
+    if username == JSON_KEY_USER:
+        fix = (
+            f"Paste the whole key file, with its braces. For a file in base64, the user name is {JSON_KEY_BASE64_USER}."
+        )
+        return LoginFault("password", f"The password of {username} is the JSON key of a service account.", fix)
+    fix = f"Paste what `base64 key.json` prints. For the file itself, the user name is {JSON_KEY_USER}."
+    return LoginFault("password", f"The password of {username} is a JSON key in base64.", fix)
 
 
 def image_login_fault(image: str, server: str) -> str:

@@ -10,6 +10,7 @@ from broker.domain.workloads.registry_logins import (
     RegistryLogin,
     image_login_fault,
     login_fault,
+    normalize_password,
     normalize_server,
     server_fault,
 )
@@ -28,7 +29,7 @@ def create_registry_secret(
     """Store the login of a registry, encrypted."""
     server = normalize_server(registry)
     if fault := server_fault(server):
-        raise InvalidValue("registry", fault, fix="Enter a host such as ghcr.io or registry.example:5000.")
+        raise InvalidValue(fault.field, fault.text, fix=fault.fix)
     return secret_store.store_secret(
         project=project,
         name=name,
@@ -114,7 +115,7 @@ def unread_login(lease: Lease) -> RegistryLogin | None:
 
 
 def _login_value(username: str, password: str) -> str:
+    password = normalize_password(username, password)
     if fault := login_fault(username, password):
-        field = "username" if fault.startswith("A user name") else "password"
-        raise InvalidValue(field, fault, fix="Enter what docker login accepts.")
+        raise InvalidValue(fault.field, fault.text, fix=fault.fix)
     return json.dumps({"username": username, "password": password})

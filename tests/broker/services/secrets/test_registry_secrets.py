@@ -1,9 +1,12 @@
 """Logins of private registries: stored encrypted, pinned by leases, never a variable."""
 
+import base64
+import json
+
 import pytest
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.domain.workloads.registry_logins import RegistryLogin
+from broker.domain.workloads.registry_logins import RegistryLogin, docker_config
 from broker.models import Lease, Secret, SecretVersion
 from broker.provisioners.base import ProvisionSpec
 from broker.services.leases.provision_specs import load_provision_spec
@@ -97,6 +100,91 @@ def test_a_login_and_a_variable_are_not_mixed_up(sim: Simulation, kestrel: Tenan
 def test_an_impossible_registry_is_refused(registry: str, kestrel: TenantContext) -> None:
     with pytest.raises(InvalidValue):
         save_login(kestrel, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("registry", "host"),
+    [
+        ("ghcr.io/org", "ghcr.io"),
+        ("https://europe-docker.pkg.dev/p/r/", "europe-docker.pkg.dev"),
+        ("registry.example:5000/team", "registry.example:5000"),
+        ("hub.docker.com", "docker.io"),
+        ("https://hub.docker.com/r/acme/app", "docker.io"),
+        ("github.com/acme", "ghcr.io"),
+        ("gitlab.com", "registry.gitlab.com"),
+        ("catalog.ngc.nvidia.com", "nvcr.io"),
+    ],
+)
+def test_an_address_of_more_than_a_registry_is_refused_with_the_right_host(
+    registry: str, host: str, kestrel: TenantContext
+) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        save_login(kestrel, registry=registry)
+    assert refused.value.fix.text.startswith(f"Use {host}.")
+    assert save_login(kestrel, registry=host).registry == host
+
+
+@pytest.mark.parametrize(
+    ("registry", "host"),
+    [
+        ("http://nvcr.io", "nvcr.io"),
+        ("HTTPS://GHCR.io/", "ghcr.io"),
+        ("https://index.docker.io/v2/", "docker.io"),
+        ("europe-docker.pkg.dev", "europe-docker.pkg.dev"),
+    ],
+)
+def test_a_registry_is_stored_as_images_name_it(registry: str, host: str, kestrel: TenantContext) -> None:
+    assert save_login(kestrel, registry=registry).registry == host
+
+
+JSON_KEY = json.dumps({"type": "service_account", "private_key": "-----BEGIN KEY-----\nMII\n-----END"}, indent=2)
+IN_BASE64 = base64.encodebytes(JSON_KEY.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("username", "password", "stored"),
+    [
+        ("_json_key", JSON_KEY, JSON_KEY),
+        ("_json_key", JSON_KEY.replace("\n", "\r\n"), JSON_KEY.replace("\n", "\r\n")),
+        ("_json_key_base64", IN_BASE64, IN_BASE64.replace("\n", "")),
+    ],
+)
+def test_the_key_of_a_google_service_account_is_a_login(
+    username: str, password: str, stored: str, sim: Simulation, kestrel: TenantContext
+) -> None:
+    image, secret = "europe-docker.pkg.dev/p/r/app:1", save_login(kestrel, registry="europe-docker.pkg.dev")
+    with tenant_scope(kestrel.tenant.pk):
+        registry_secrets.replace_login(secret, username=username, password=password, actor=kestrel.actor, now=NOW)
+    login = load_spec(sim.create_lease(kestrel, offering(), image=image, pull_secret=secret.pk)).pull_secret
+    assert login is not None
+    assert (login.username, login.password) == (username, stored)
+    (entry,) = json.loads(docker_config(login))["auths"].values()
+    assert base64.b64decode(entry["auth"]).decode() == f"{username}:{stored}"
+
+
+@pytest.mark.parametrize(
+    ("username", "password", "fix"),
+    [
+        ("_json_key", IN_BASE64, "_json_key_base64"),
+        ("_json_key", "", "whole key file"),
+        ("_json_key", "[" * 9000, "whole key file"),
+        ("_json_key", '{"type": "service_account",', "whole key file"),
+        ("_json_key", "{" + " " * 17_000 + "}", "key file"),
+        ("_json_key_base64", JSON_KEY, "_json_key."),
+        ("_json_key_base64", "e3", "base64 key.json"),
+        ("oauth2accesstoken", JSON_KEY, "_json_key"),
+        ("acme", "x\ny", "docker login"),
+    ],
+)
+def test_a_wrong_key_file_is_refused_with_what_to_do(
+    username: str, password: str, fix: str, kestrel: TenantContext
+) -> None:
+    secret = save_login(kestrel)
+    with tenant_scope(kestrel.tenant.pk), pytest.raises(InvalidValue) as refused:
+        registry_secrets.replace_login(secret, username=username, password=password, actor=kestrel.actor, now=NOW)
+    assert refused.value.field == "password"
+    assert fix in refused.value.fix.text
+    assert "service_account" not in refused.value.detail
 
 
 @pytest.mark.parametrize(("username", "password"), [("", "x"), ("a:b", "x"), ("a", ""), ("a", "x\ny")])
