@@ -6,6 +6,7 @@ from collections.abc import Mapping
 MAX_FILES = 200
 MAX_BYTES = 256 * 1024
 MAX_PATH = 500
+MAX_WORK = 2 * 1024 * 1024  # characters that one line may expand, parse and read
 NO_SPACE = "No space left on device (a simulated box keeps 256 KiB)"
 
 
@@ -13,10 +14,32 @@ class BoxFileError(Exception):
     """A file operation failed; the text is what a shell would print."""
 
 
+class BoxLimitExceeded(Exception):
+    """A line runs, prints or stores more than a box imitates."""
+
+
+class WorkLimit:
+    """Counts the characters that a line expands, parses and reads."""
+
+    def __init__(self) -> None:
+        self._spent = 0
+
+    def reset(self) -> None:
+        """Begin a new line."""
+        self._spent = 0
+
+    def spend(self, amount: int) -> None:
+        """Count an amount of work, or raise BoxLimitExceeded."""
+        self._spent += amount
+        if self._spent > MAX_WORK:
+            raise BoxLimitExceeded
+
+
 class BoxFiles:
     """Directories and text files by absolute path."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(self, texts: Mapping[str, str], limit: WorkLimit | None = None) -> None:
+        self._limit = limit or WorkLimit()
         self._texts: dict[str, str] = {}
         self._directories = {"/"}
         for path, text in texts.items():
@@ -48,6 +71,7 @@ class BoxFiles:
             raise BoxFileError("Is a directory")
         if path not in self._texts:
             raise BoxFileError("No such file or directory")
+        self._limit.spend(len(self._texts[path]))
         return self._texts[path]
 
     def write(self, path: str, text: str, *, append: bool = False) -> None:
@@ -58,6 +82,7 @@ class BoxFiles:
             raise BoxFileError("Is a directory")
         self._require_parent(path)
         before = self._texts.get(path, "")
+        self._limit.spend(len(before) if append else 0)
         after = before + text if append else text
         if path not in self._texts:
             self._require_room_for_a_file()

@@ -2,65 +2,39 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 
 from broker.domain.simulated_box.box_facts import PAGE_PORT, BoxFacts
 from broker.domain.simulated_box.box_files import BoxFileError
 from broker.domain.simulated_box.box_state import BoxState
+from broker.domain.simulated_box.condition_program import CONDITION_PROGRAMS
 from broker.domain.simulated_box.nvidia_smi import print_nvidia_smi
+from broker.domain.simulated_box.program_calls import (
+    EXIT_MISUSED,
+    Program,
+    ProgramCall,
+    ProgramResult,
+    join_lines,
+    read_each,
+)
+from broker.domain.simulated_box.text_programs import TEXT_PROGRAMS
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)
 UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 DATE_FORMAT = "%a %b %e %H:%M:%S %Y"
+DATE_CODE = re.compile(r"%([sN%ntaAbBdeFHIjmMpRSTuVwyYzZD])")
+DATE_ISO_OPTIONS = {"-Is", "-Iseconds", "--iso-8601=seconds"}
+DATE_OPTIONS = DATE_ISO_OPTIONS | {"-u", "--utc"}
 CLEAR_SCREEN = "\x1b[H\x1b[2J\x1b[3J"
-EXIT_MISUSED = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCall:
-    """One call of a program."""
-
-    box: BoxState
-    arguments: tuple[str, ...]
-    piped: str = ""  # standard input
-
-    @property
-    def flags(self) -> str:
-        """Return the letters of its short options."""
-        return "".join(each[1:] for each in self.arguments if each.startswith("-") and len(each) > 1)
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """Return the arguments that are not options."""
-        return tuple(each for each in self.arguments if not each.startswith("-") or each == "-")
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """What a program prints, how long it takes and how it ends."""
-
-    text: str = ""
-    error: str = ""
-    status: int = 0
-    wait_s: float = 0.0  # before it prints
-    runs_on: bool = False  # until its box ends
-    exits: bool = False  # it ends the shell
-
-
-Program = Callable[[ProgramCall], ProgramResult]
-
-
-def _lines(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _help(call: ProgramCall) -> ProgramResult:
     names = ", ".join(sorted(available_programs(call.box.facts)))
     return ProgramResult(
-        f"{call.box.facts.notice}\nIt knows: {names}.\nAlso: | ; && || > >> < 2>&1, quotes and $VARIABLES.\n"
+        f"{call.box.facts.notice}\nIt knows: {names}.\n"
+        "Also: | ; && || > >> < 2>&1, if, for, while, quotes, $VARIABLES and $(…).\n"
     )
 
 
@@ -76,7 +50,7 @@ def _echo(call: ProgramCall) -> ProgramResult:
 
 
 def _cat(call: ProgramCall) -> ProgramResult:
-    return _read_each(call, "cat", lambda text: text)
+    return read_each(call, "cat", lambda text: text)
 
 
 def _head(call: ProgramCall) -> ProgramResult:
@@ -96,7 +70,7 @@ def _read_some(call: ProgramCall, name: str, choose: Callable[[list[str], int], 
             return ProgramResult(error=f"{name}: invalid number of lines: '{number}'\n", status=1)
         count = int(number)
     rest = ProgramCall(call.box, tuple(arguments), call.piped)
-    return _read_each(rest, name, lambda text: "".join(choose(text.splitlines(keepends=True), count)))
+    return read_each(rest, name, lambda text: "".join(choose(text.splitlines(keepends=True), count)))
 
 
 def _wc(call: ProgramCall) -> ProgramResult:
@@ -105,40 +79,33 @@ def _wc(call: ProgramCall) -> ProgramResult:
         wanted = [letter for letter in counts if letter in call.flags] or list(counts)
         return " ".join(str(counts[letter]) for letter in wanted) + "\n"
 
-    return _read_each(call, "wc", count)
+    return read_each(call, "wc", count)
 
 
 def _grep(call: ProgramCall) -> ProgramResult:
-    """Search for plain text.
+    """Search for plain text, which may be bound to the beginning or end of a line.
 
     A regular expression of a stranger could be searched for for years.
     """
     if not call.operands:
         return ProgramResult(error="grep: give the text to search for\n", status=EXIT_MISUSED)
     pattern, *files = call.operands
-    ignores_case, inverts = "i" in call.flags, "v" in call.flags
-    wanted = pattern.lower() if ignores_case else pattern
+    flags, begins, ends = call.flags, pattern.startswith("^"), pattern.endswith("$")
+    wanted = pattern[begins : len(pattern) - ends]
+    wanted = wanted.lower() if "i" in flags else wanted
+
+    def matches(line: str) -> bool:
+        line = line.lower() if "i" in flags else line
+        if begins and ends:
+            return line == wanted
+        return line.startswith(wanted) if begins else line.endswith(wanted) if ends else wanted in line
 
     def search(text: str) -> str:
-        lines = text.splitlines()
-        return _lines(line for line in lines if (wanted in (line.lower() if ignores_case else line)) != inverts)
+        return join_lines(line for line in text.splitlines() if matches(line) != ("v" in flags))
 
-    found = _read_each(ProgramCall(call.box, tuple(files), call.piped), "grep", search)
-    return ProgramResult(found.text, found.error, EXIT_MISUSED if found.error else int(not found.text))
-
-
-def _read_each(call: ProgramCall, name: str, convert: Callable[[str], str]) -> ProgramResult:
-    """Convert the text of each file, or without one the standard input."""
-    if not call.operands:
-        return ProgramResult(convert(call.piped))
-    texts, errors = [], []
-    for path in call.operands:
-        try:
-            text = call.piped if path == "-" else call.box.files.read(call.box.resolve(path))
-            texts.append(convert(text))
-        except BoxFileError as error:
-            errors.append(f"{name}: {path}: {error}\n")
-    return ProgramResult("".join(texts), "".join(errors), int(bool(errors)))
+    found = read_each(ProgramCall(call.box, tuple(files), call.piped), "grep", search)
+    shown = "" if "q" in flags else f"{found.text.count(chr(10))}\n" if "c" in flags else found.text
+    return ProgramResult(shown, found.error, EXIT_MISUSED if found.error else int(not found.text))
 
 
 def _ls(call: ProgramCall) -> ProgramResult:
@@ -153,7 +120,7 @@ def _ls(call: ProgramCall) -> ProgramResult:
         if len(call.operands) > 1:
             lines.append(f"{path}:")
         lines += [_long_line(box, path, each) for each in shown] if "l" in call.flags else shown
-    return ProgramResult(_lines(lines), "".join(errors), 2 * bool(errors))
+    return ProgramResult(join_lines(lines), "".join(errors), 2 * bool(errors))
 
 
 def _long_line(box: BoxState, path: str, name: str) -> str:
@@ -205,14 +172,14 @@ def _pwd(call: ProgramCall) -> ProgramResult:
 
 
 def _env(call: ProgramCall) -> ProgramResult:
-    return ProgramResult(_lines(f"{name}={value}" for name, value in sorted(call.box.env.items())))
+    return ProgramResult(join_lines(f"{name}={value}" for name, value in sorted(call.box.env.items())))
 
 
 def _printenv(call: ProgramCall) -> ProgramResult:
     if not call.operands:
         return _env(call)
     found = [call.box.env[name] for name in call.operands if name in call.box.env]
-    return ProgramResult(_lines(found), status=int(len(found) < len(call.operands)))
+    return ProgramResult(join_lines(found), status=int(len(found) < len(call.operands)))
 
 
 def _export(call: ProgramCall) -> ProgramResult:
@@ -245,7 +212,20 @@ def _hostname(call: ProgramCall) -> ProgramResult:
 
 
 def _date(call: ProgramCall) -> ProgramResult:
+    formats = [each[1:] for each in call.operands if each.startswith("+")]
+    options = [each for each in call.arguments if each.startswith("-")]
+    if len(formats) != len(call.operands) or len(formats) > 1 or set(options) - DATE_OPTIONS:
+        return ProgramResult(error="date: a simulated box knows only +FORMAT, -u and -Is\n", status=1)
+    if formats:
+        return ProgramResult(f"{DATE_CODE.sub(lambda code: _date_field(call.box, code[1]), formats[0])}\n")
+    if set(options) & DATE_ISO_OPTIONS:
+        return ProgramResult(f"{call.box.now.isoformat(timespec='seconds')}\n")
     return ProgramResult(f"{call.box.now:%a %b %e %H:%M:%S UTC %Y}\n")
+
+
+def _date_field(box: BoxState, code: str) -> str:
+    fields = {"s": str(int(box.now.timestamp())), "N": f"{box.now.microsecond:06}000", "%": "%", "n": "\n", "t": "\t"}
+    return fields[code] if code in fields else box.now.strftime(f"%{code}")
 
 
 def _uname(call: ProgramCall) -> ProgramResult:
@@ -272,7 +252,7 @@ def _df(call: ProgramCall) -> ProgramResult:
     if facts.volume_gib:
         size = f"{facts.volume_gib}G"
         rows.append(f"volume     {size:>9}     0 {size:>5}   0% {facts.home}")
-    return ProgramResult(_lines(rows))
+    return ProgramResult(join_lines(rows))
 
 
 def _free(call: ProgramCall) -> ProgramResult:
@@ -326,12 +306,12 @@ def _clear(call: ProgramCall) -> ProgramResult:
 
 
 def _history(call: ProgramCall) -> ProgramResult:
-    return ProgramResult(_lines(f"{number:>5}  {line}" for number, line in enumerate(call.box.history, 1)))
+    return ProgramResult(join_lines(f"{number:>5}  {line}" for number, line in enumerate(call.box.history, 1)))
 
 
 def _which(call: ProgramCall) -> ProgramResult:
     found = [name for name in call.operands if name in available_programs(call.box.facts)]
-    return ProgramResult(_lines(f"/usr/bin/{name}" for name in found), status=int(len(found) < len(call.operands)))
+    return ProgramResult(join_lines(f"/usr/bin/{name}" for name in found), status=int(len(found) < len(call.operands)))
 
 
 def _nvidia_smi(call: ProgramCall) -> ProgramResult:
@@ -395,6 +375,9 @@ PROGRAMS: dict[str, Program] = {
     "wc": _wc,
     "which": _which,
     "whoami": _whoami,
+    "wait": _true,
+    **CONDITION_PROGRAMS,
+    **TEXT_PROGRAMS,
 }
 NEEDS_GPU = {"nvidia-smi"}  # a machine without a GPU has no driver that brings it
 

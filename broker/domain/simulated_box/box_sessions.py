@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from broker.domain.simulated_box.box_facts import BoxFacts
+from broker.domain.simulated_box.box_output import BoxEvent, BoxOutput
 from broker.domain.simulated_box.box_programs import CLEAR_SCREEN
-from broker.domain.simulated_box.box_shell import BoxEvent, BoxOutput, BoxShell, ShellExited
+from broker.domain.simulated_box.box_shell import BoxShell, ShellExited
 from broker.domain.simulated_box.box_state import BoxState
 from broker.domain.simulated_box.line_editor import KeyReader, LineEditor, LineEvent, LineEventKind
 

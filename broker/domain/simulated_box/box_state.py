@@ -6,13 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from broker.domain.simulated_box.box_facts import BoxFacts
-from broker.domain.simulated_box.box_files import BoxFiles
+from broker.domain.simulated_box.box_files import BoxFiles, BoxLimitExceeded, WorkLimit
 
 MAX_ENVIRONMENT = 256 * 1024  # characters
-
-
-class BoxLimitExceeded(Exception):
-    """A line runs, prints or stores more than a box imitates."""
 
 
 @dataclass
@@ -28,14 +24,20 @@ class BoxState:
     def __post_init__(self) -> None:
         self.env = self.facts.environment()
         self.directory = self.facts.home
+        self.limit = WorkLimit()
         self.files = BoxFiles(
             {
                 f"{self.facts.home}/README.txt": f"{self.facts.notice}\nType help for the commands it knows.\n",
                 "/etc/hostname": f"{self.facts.hostname}\n",
                 "/etc/os-release": f'NAME="{self.facts.title}"\nID=simulated\n',
                 "/tmp/.keep": "",
-            }
+            },
+            self.limit,
         )
+
+    def spend(self, amount: int) -> None:
+        """Count an amount of work of the present line, or raise BoxLimitExceeded."""
+        self.limit.spend(amount)
 
     def resolve(self, path: str) -> str:
         """Return the absolute form of a path."""

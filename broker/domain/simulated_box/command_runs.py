@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from broker.domain.simulated_box.box_facts import BoxFacts
-from broker.domain.simulated_box.box_shell import BoxOutput, BoxShell, ShellExited
+from broker.domain.simulated_box.box_output import BoxOutput
+from broker.domain.simulated_box.box_shell import BoxShell, ShellExited
 from broker.domain.simulated_box.box_state import BoxState
 
 MAX_LINES = 2000

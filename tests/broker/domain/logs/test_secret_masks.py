@@ -137,16 +137,17 @@ def test_an_excerpt_is_cleaned_and_a_value_cut_at_its_end_replaced() -> None:
     assert mask("") == ""
 
 
+WORD, SAVED = "s3cret%2Fpass", "very-long-word"
+
+
 def test_passwords_within_values_are_secret() -> None:
     env = [
-        ("DATABASE_URL", "postgresql://app:s3cret%2Fpass@db/x"),
+        ("DATABASE_URL", f"postgresql://app:{WORD}@db/x"),
         ("PIP_INDEX_URL", "https://ghp_abcdefghijklmnop@pypi.example/simple"),
         ("DSN", "host=db user=app password=hunter22hunter22"),
         ("CACHE_URL", "redis://:$(REDIS_PASS)@cache"),
     ]
-    values = secret_values(env, [SecretVariable("MONGO_URL", "sec_1", 1, "mongodb://u:very-long-word@m/")], "")
-    assert {"s3cret/pass", "ghp_abcdefghijklmnop", "hunter22hunter22", "very-long-word"} <= set(values)
-    assert (
-        value_masker(values)("dial postgresql://app:s3cret%2Fpass@db/x failed") == "dial postgresql://***@db/x failed"
-    )
+    values = secret_values(env, [SecretVariable("MONGO_URL", "sec_1", 1, f"mongodb://u:{SAVED}@m/")], "")
+    assert {"s3cret/pass", "ghp_abcdefghijklmnop", "hunter22hunter22", SAVED} <= set(values)
+    assert value_masker(values)(f"dial postgresql://app:{WORD}@db/x failed") == "dial postgresql://***@db/x failed"
     assert not any("REDIS_PASS" in value for value in values)

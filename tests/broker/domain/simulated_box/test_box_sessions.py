@@ -51,8 +51,17 @@ def test_an_unknown_command_is_not_found() -> None:
     assert "bash: foo: command not found (this box is simulated; type help for what it knows)" in text
 
 
-def test_a_loop_is_refused_in_a_session() -> None:
-    assert "is not imitated by this simulated box" in press(start_session(), b"for x in a; do ls; done\r").text
+def test_a_function_is_refused_in_a_session() -> None:
+    assert "is not imitated by this simulated box" in press(start_session(), b"f() { ls; }\r").text
+
+
+def test_a_loop_of_a_session_waits_and_can_be_interrupted() -> None:
+    session = start_session()
+    first = press(session, b"while true; do echo x; sleep 5; done\r")
+    assert (first.text.endswith("x\r\n"), first.wait_s) == (True, 5.0)
+    assert session.resume(now=STARTED + timedelta(seconds=5)).text == "x\r\n"
+    assert press(session, b"\x03", after_s=6) == SessionOutput(f"^C\r\n{PROMPT}")
+    assert press(session, b"set -u; echo $NO; echo $?\r").exit_code is None
 
 
 def test_help_names_every_command() -> None:

@@ -50,7 +50,7 @@ def test_the_box_tells_the_time_at_which_a_command_runs() -> None:
         ("sh -c 'cd /; X=1; exit 4'; echo $? $X $PWD", ["4 /home/gpubroker"], 0),
         ("/bin/bash -c 'echo nested'", ["nested"], 0),
         ('X=5; echo $X "$X" \'$X\' ${X}0 \\$X "\\$X"', ["5 5 $X 50 $X $X"], 0),
-        ("X=5 env | grep ^X=; echo [$X]", ["[]"], 0),
+        ("X=5 env | grep ^X=; echo [$X]", ["X=5", "[]"], 0),
         ("X='a  b'; echo $X \"$X\"", ["a b a  b"], 0),
         ("echo $HF_TOKEN $UNKNOWN ~ ~/x", ["hf_secret /home/gpubroker /home/gpubroker/x"], 0),
         ("echo a > f; echo b >> f; cat f; cat < f | wc -l", ["a", "b", "2"], 0),
@@ -62,7 +62,8 @@ def test_the_box_tells_the_time_at_which_a_command_runs() -> None:
         ("mkdir -p a/b; touch a/b/c; ls a a/b; rm -rf a; ls", ["a:", "b/", "a/b:", "c", "README.txt"], 0),
         ("cd /etc; pwd; ls; cd", ["/etc", "hostname", "os-release"], 0),
         ("printf() { :; }", ["printf() { :; }: simulated, not really run"], None),
-        ("seq 3 | tail -n 1", ["seq 3: simulated, not really run"], None),
+        ("seq 3 | tail -n 1", ["3"], 0),
+        ("awk 1 f | tail -n 1", ["awk 1 f: simulated, not really run"], None),
         ("echo -n a; echo -e 'b\\tc'", ["ab\tc"], 0),
         ("python3 --version", ["Python 3.12 (simulated, not installed)"], 0),
         ("nproc; whoami; hostname; uname", ["2", "gpubroker", "lse-1", "Linux"], 0),
@@ -96,7 +97,7 @@ def test_a_failing_command_says_why_on_its_error_stream(command: str, error: str
 
 @pytest.mark.parametrize(
     "command",
-    ["python train.py", "torchrun --nproc 8 x.py", "./run.sh", "for i in 1; do echo; done", "a=$(date)", "cat << EOF"],
+    ["python train.py", "torchrun --nproc 8 x.py", "./run.sh", "case a in a) ls;; esac", "ls & wait", "cat << EOF"],
 )
 def test_an_unknown_program_says_so_and_runs_until_its_lease_ends(command: str) -> None:
     done = run(command)

@@ -6,6 +6,7 @@ import pytest
 
 from broker.domain.workloads.credential_detection import embedded_credentials, looks_like_credential
 
+WORD = "hunter22"
 CREDENTIALS = """
 HF_TOKEN AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN db_password KEY PGPASSWORD DB_PASS PASS MYSQL_PWD
 GITHUB_PAT AZURE_DEVOPS_EXT_PAT API_TOKENS REDIS_AUTH REDISCLI_AUTH OPENAI_APIKEY hfToken HFTOKEN DBPASS SSHKEY
@@ -32,7 +33,7 @@ def test_other_names_are_not_taken_for_credentials(name: str) -> None:
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        ("postgres://u:hunter22@db/x", ["hunter22", "u:hunter22"]),
+        (f"postgres://u:{WORD}@db/x", [WORD, f"u:{WORD}"]),
         ("redis://:p%40ss@cache:6379/0", ["p%40ss", "p@ss"]),
         ("http://user:pw@proxy:3128", ["pw", "user:pw"]),
         ("https://ghp_0123456789abcdef@github.com/a/b", ["ghp_0123456789abcdef"]),
