@@ -131,7 +131,8 @@ class LeaseCreate(StrictSerializer):
         max_length=2000,
         allow_blank=True,
         default="",
-        help_text="Shell command that is run in a spot lease when it gets notice, such as `kill -USR1 1`.",
+        help_text="Shell command that is run in a spot lease when it gets notice, such as "
+        "`kill -USR1 $GPUBROKER_PROGRAM_PID`.",
     )
     tags = TagsField(default=dict)
     starts_at = serializers.DateTimeField(
@@ -417,7 +418,7 @@ class LeaseAttemptOut(serializers.ModelSerializer[LeaseAttempt]):
         fields = ("id", "number", "generation", "started_at", "ended_at", "exit_code", "text", "counted", "retry_at")
         extra_kwargs = {
             "exit_code": {"help_text": "Null where the command left none."},
-            "counted": {"help_text": "False: lost by the provider, so no retry was used."},
+            "counted": {"help_text": "False: lost by the provider or preempted, so no retry was used."},
             "retry_at": {"help_text": "When the command is run again; null: it is not."},
         }
 

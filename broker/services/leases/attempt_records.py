@@ -50,5 +50,5 @@ def cancel_retry(lease: Lease) -> None:
 
 
 def count_losses(lease: Lease) -> int:
-    """Return how many runs of a lease the provider lost."""
-    return LeaseAttempt.objects.filter(lease=lease, counted=False).count()
+    """Return how many runs of a lease the provider lost; a preempted one was announced, and is none."""
+    return LeaseAttempt.objects.filter(lease=lease, counted=False, retry_at__isnull=False).count()

@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
 from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.domain.workloads.templates import BATCH
 from broker.models import Lease, Transition
-from broker.services.leases import spot_notices
+from broker.services.leases import attempt_records, spot_notices
 from broker.services.leases.lease_requests import MIN_DURATION_S
 from broker.services.leases.lifecycle import stop_and_start, termination
 from ports import outbox
@@ -25,6 +26,9 @@ def end_at_term(lease: Lease, *, now: datetime, at: datetime | None) -> None:
     if lease.state != LeaseState.ACTIVE or not lease.reclaim_at or lease.reclaim_at != lease.must_end_at:
         termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
         return
+    if lease.workload == BATCH.name:  # a run of its own, which is no try
+        ended_at = at or lease.reclaim_at
+        attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=PREEMPTED_TEXT, counted=False)
     if _may_queue_again(lease, now=now, at=at):
         cause = f"{PREEMPTED_TEXT}; it is queued again"
         stop_and_start.pause_lease(

@@ -13,7 +13,7 @@ from broker.domain.lifecycle.states import EndReason
 from broker.models import Gpu, Lease, Node, NodeState, Offering, PromisedSlot, ReclaimNotice, SimulatedPod, SpotReclaim
 from broker.provisioners.base import ClusterUnreachable, CommandFailed, Observation, ObservedState
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services.leases import checkpoints
+from broker.services.leases import attempt_records, checkpoints
 from broker.services.queue import queue_scheduling, spot_reclaims
 from broker.services.reconciler import lease_reconciler
 from ports import clock, mail, outbox
@@ -274,6 +274,70 @@ def test_a_preempted_lease_that_asked_for_it_is_queued_again_and_runs_on(sim: Si
     assert again.ends_at is not None
     assert again.active_at is not None
     assert (again.ends_at - again.active_at).total_seconds() == 8 * 3600 - again.active_seconds
+
+
+def create_reserved_offering() -> Offering:
+    found = offering("whole-gpu")
+    found.pk, found.price_class, found._state.adding = "off_reserved", "reserved", True
+    found.save()
+    return found
+
+
+def test_a_reserved_request_reclaims_spot_and_is_never_reclaimed(sim: Simulation, swift: TenantContext) -> None:
+    kestrel = create_tenant("Kestrel")
+    leases = [sim.create_lease(swift, spot(), max_duration_s=8 * 3600) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    reserved = sim.request_lease(kestrel, create_reserved_offering(), max_duration_s=8 * 3600)
+    sim.run()
+    (notice,) = notices()
+    sim.run_with_sweeps(330)
+    reserved = reload_lease(reserved)
+    assert reserved.state == "active"
+    victim = reload_lease(next(lease for lease in leases if lease.pk == notice.lease_id))
+    assert (victim.state, victim.end_reason, victim.ended_at) == ("released", "preempted", notice.reclaim_at)
+    assert slots_of(reserved)
+    for lease in leases:
+        if lease.pk != victim.pk:
+            sim.release_lease(reload_lease(lease))
+    sim.run_with_sweeps(30)
+    sim.create_lease(kestrel, offering("whole-gpu"), quantity=7)
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(swift, offering("whole-gpu"))
+    sim.run_with_sweeps(30)
+    assert (reload_lease(waiting).state, len(notices())) == ("queued", 1)
+
+
+def test_a_preempted_batch_runs_again_and_keeps_its_retries(
+    sim: Simulation, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch: dict[str, Any] = {"workload": "batch", "image": "train", "command": "train", "retries": 1}
+    wishes: dict[str, Any] = {"requeue_when_preempted": True, "max_duration_s": 8 * 3600}
+    leases = [sim.create_lease(swift, spot(), **batch, **wishes) for _ in range(8)]
+    sim.clock.at += PAST_MINIMUM
+    waiting = sim.request_lease(create_tenant("Kestrel"), offering("whole-gpu"))
+    sim.run()
+    (notice,) = notices()
+    victim = next(lease for lease in leases if lease.pk == notice.lease_id)
+    sim.run_with_sweeps(330)
+    assert (reload_lease(waiting).state, reload_lease(victim).state) == ("active", "queued")
+    sim.release_lease(reload_lease(waiting))
+    sim.run_with_sweeps(30)
+    again = reload_lease(victim)
+    assert (again.state, again.attempt) == ("active", 1)
+    failed = Observation(ObservedState.ENDED, "its command failed: exit code 2", last_seen=sim.now, exit_code=2)
+    monkeypatch.setattr(SimulatedProvisioner, "observe", lambda *_, **__: failed)
+    lease_reconciler.reconcile_lease(again.pk, again.tenant_id, now=sim.now)
+    monkeypatch.undo()
+    sim.run_with_sweeps(60)
+    with tenant_scope(swift.tenant.pk):
+        runs = [
+            (each.number, each.counted, each.exit_code, each.ended_at) for each in attempt_records.attempts_of(again)
+        ]
+        assert attempt_records.count_losses(again) == 0
+    assert [run[:3] for run in runs] == [(1, False, None), (1, True, 2)]
+    assert runs[0][3] == notice.reclaim_at
+    again = reload_lease(victim)
+    assert (again.state, again.attempt) == ("active", 2)
 
 
 def test_a_stop_during_preemption_keeps_the_lease_stopped(sim: Simulation, swift: TenantContext) -> None:
