@@ -79,6 +79,11 @@ class Authority:
         subject = [x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")]
         return self._sign(subject, ExtendedKeyUsageOID.SERVER_AUTH, names)
 
+    def website(self, name: str) -> Pair:
+        """Sign a server certificate for a host name or a wildcard."""
+        subject = [x509.NameAttribute(NameOID.COMMON_NAME, "ingress")]
+        return self._sign(subject, ExtendedKeyUsageOID.SERVER_AUTH, [x509.DNSName(name)])
+
     def _sign(
         self,
         subject: list[x509.NameAttribute[str]],

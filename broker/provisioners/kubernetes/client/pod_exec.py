@@ -20,8 +20,19 @@ FORBIDDEN_TEXT = "the broker may not run commands there; run `manage.py kube_set
 MAX_MESSAGE = 1024 * 1024  # bytes
 MAX_OUTPUT = 2000  # bytes of a failed command's output that are kept
 
-# Writes to the log of the container's program where that is possible, and does not hold the connection open.
-IN_BACKGROUND = 'out=/proc/1/fd/1; [ -w "$out" ] || out=/dev/null; sh -c "$0" >"$out" 2>&1 </dev/null &'
+# Process 1 may be a shell that runs the program, and then takes no signal: the program is its first child. The command
+# writes to the log of the container's program where that is possible, and does not hold the connection open.
+IN_BACKGROUND = """
+pid=1
+while read -r name <"/proc/$pid/comm" && case $name in sh|ash|bash|dash) ;; *) false ;; esac; do
+  child=; read -r child others <"/proc/$pid/task/$pid/children"
+  [ -n "$child" ] || break
+  pid=$child
+done 2>/dev/null
+export GPUBROKER_PROGRAM_PID="$pid"
+out=/proc/1/fd/1; [ -w "$out" ] || out=/dev/null
+sh -c "$0" >"$out" 2>&1 </dev/null &
+"""
 
 
 def in_background(command: str) -> list[str]:
