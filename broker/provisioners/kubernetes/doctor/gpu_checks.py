@@ -9,6 +9,7 @@ from broker.provisioners.kubernetes.client.objects import ClusterNode
 from broker.provisioners.kubernetes.doctor.findings import CheckResult, ClusterCheck, bad, list_some, ok, unknown, warn
 from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, RawObject, require_readable
 from broker.provisioners.kubernetes.drivers import gfd
+from broker.provisioners.kubernetes.drivers.cloud_labels import read_gke_sharing
 from broker.provisioners.kubernetes.drivers.dra import device_class_of
 from broker.provisioners.kubernetes.drivers.dra_devices import attribute_text as text_of
 from broker.provisioners.kubernetes.drivers.driver_registry import AUTOMATIC
@@ -185,7 +186,9 @@ def _check_sharing(s: ClusterSnapshot) -> CheckResult:
     unnamed = [
         node.metadata.name
         for node in shared
-        if not allocatable_amount(node, SHARED_GPU_RESOURCE) and allocatable_amount(node, GPU_RESOURCE)
+        if not allocatable_amount(node, SHARED_GPU_RESOURCE)
+        and allocatable_amount(node, GPU_RESOURCE)
+        and read_gke_sharing(node.metadata.labels) is None  # GKE's plugin cannot be told to rename them
     ]
     if unnamed:
         return warn(

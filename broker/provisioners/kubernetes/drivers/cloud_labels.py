@@ -2,11 +2,24 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from broker.domain.geometry.gpu_identification import GpuDescription
+from broker.domain.geometry.product_names import mig_profile_name
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
 
 GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
+GKE_PARTITION = "cloud.google.com/gke-gpu-partition-size"
+GKE_SHARING_STRATEGY = "cloud.google.com/gke-gpu-sharing-strategy"
+GKE_CLIENTS_PER_GPU = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GKE_MPS = (
+    "GKE shares its GPUs by MPS, which needs pods in the host's IPC namespace, and leases have none; use GPU sharing"
+    " strategy time-sharing for its node pool, or none"
+)
+GKE_SHARING_UNKNOWN = (
+    "GKE shares its GPUs, and the labels {strategy} and {clients} do not say how; create its node pool anew with a GPU"
+    " sharing strategy and the number of clients per GPU"
+)
 COREWEAVE_MODEL = "gpu.nvidia.com/model"
 KARPENTER = "karpenter.k8s.aws/instance-gpu-"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -44,6 +57,35 @@ MACHINE_PRODUCTS = (
     (r"Standard_ND96isr_H200_v5", "H200"),
     (r"Standard_NC\d+s_v3", "V100-PCIE-16GB"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class GkeSharing:
+    """How GKE shares each GPU of a node among pods."""
+
+    clients: int  # replicas of each GPU; 1: unknown
+    problem: str = ""  # why they are not sold
+
+
+def read_gke_sharing(labels: Mapping[str, str]) -> GkeSharing | None:
+    """Return how GKE shares a node's GPUs; None where it does not.
+
+    All clients request nvidia.com/gpu, as pods with a whole GPU do.
+    """
+    strategy, number = labels.get(GKE_SHARING_STRATEGY, ""), labels.get(GKE_CLIENTS_PER_GPU, "")
+    clients = int(number) if number.isascii() and number.isdigit() else 0
+    if strategy in ("", "none") and clients <= 1:
+        return None
+    if strategy == "mps":
+        return GkeSharing(max(clients, 1), GKE_MPS)
+    if strategy == "time-sharing" and clients > 1:
+        return GkeSharing(clients)
+    return GkeSharing(1, GKE_SHARING_UNKNOWN.format(strategy=GKE_SHARING_STRATEGY, clients=GKE_CLIENTS_PER_GPU))
+
+
+def gke_partition(labels: Mapping[str, str]) -> str:
+    """Return the MIG profile that GKE offers as nvidia.com/gpu on a node; else empty."""
+    return mig_profile_name(labels.get(GKE_PARTITION, ""))
 
 
 def describe_cloud_gpu(labels: Mapping[str, str]) -> GpuDescription | None:

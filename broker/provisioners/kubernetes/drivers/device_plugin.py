@@ -44,7 +44,7 @@ MIG_CHANGE_FAILED = (
 HAMI_MANAGES = "HAMi manages its GPUs; register this cluster with the driver hami or automatic"
 SLICES_SHARED = (
     "slices of {profiles} have replicas, so two tenants would get one slice; remove MIG from the device plugin's"
-    " sharing config"
+    " sharing config (on GKE: create the node pool without GPU sharing)"
 )
 UNKNOWN_SHARING = (
     "its labels report shared GPUs without the number of shares (time-slicing or MPS); restart"
@@ -126,14 +126,14 @@ class DevicePluginDriver:
     def _gpus(self, node: ClusterNode, model: GpuModelSpec, found: gfd.GpuLabels) -> DiscoveredNode:
         name = node.metadata.name
         if found.slice_profile:
-            return self._single(name, model, found, _allocatable_amount(node, GPU_RESOURCE))
+            slices = _allocatable_amount(node, GPU_RESOURCE)
+            return self._single(name, model, found, slices) if slices else _none_offered(node, found)
         if found.sharing is not None:
             return _shared_node(node, model, found, found.sharing)
         offered = _whole_gpu_resource(node, found)
         counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, offered)
         if not whole and not counts:
-            why, unhealthy = _why_none_offered(node, found), _has_gpu_capacity(node)
-            return DiscoveredNode(name, (), (why,), offers_none=True, all_unhealthy=unhealthy)
+            return _none_offered(node, found)
         # Unless strategy is `mixed`, slices have no resource name of their own: we could not observe a repartition.
         resource_name = "" if found.strategy == "mixed" and offered == GPU_RESOURCE else offered
         gpus = [_whole_gpu(name, index, model, resource_name) for index in range(whole)]
@@ -157,6 +157,11 @@ def _requested_resource(isolation: Isolation, place: SliceSpec) -> str:
     if isolation is Isolation.HARDWARE:
         return gfd.mig_resource_name(place.profile)
     return GPU_RESOURCE if isolation is Isolation.DEVICE else SHARED_GPU_RESOURCE
+
+
+def _none_offered(node: ClusterNode, found: gfd.GpuLabels) -> DiscoveredNode:
+    why, unhealthy = _why_none_offered(node, found), _has_gpu_capacity(node)
+    return DiscoveredNode(node.metadata.name, (), (why,), offers_none=True, all_unhealthy=unhealthy)
 
 
 def _why_none_offered(node: ClusterNode, found: gfd.GpuLabels) -> str:
@@ -204,6 +209,8 @@ def _sharing_doubt(node: ClusterNode, found: gfd.GpuLabels) -> str:
         shared.add(found.slice_profile)
     if shared:
         return SLICES_SHARED.format(profiles=", ".join(sorted(shared)))
+    if found.sharing_problem:
+        return found.sharing_problem
     if found.shared and found.sharing is None:
         return UNKNOWN_SHARING
     more = [

@@ -12,7 +12,7 @@ from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.product_names import mig_profile_name, parse_product_name
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
-from broker.provisioners.kubernetes.drivers.cloud_labels import describe_cloud_gpu
+from broker.provisioners.kubernetes.drivers.cloud_labels import describe_cloud_gpu, gke_partition, read_gke_sharing
 
 PREFIX = "nvidia.com/"
 GPU_RESOURCE = f"{PREFIX}gpu"
@@ -36,6 +36,7 @@ class GpuLabels:
     strategy: str  # MIG strategy: none, single or mixed
     shared: bool  # what is labelled as a GPU is a replica
     sharing: Isolation | None  # how it is shared; None: not shared, or in an unknown way
+    sharing_problem: str  # why its shares are not sold; empty: they are, or there are none
     shared_slices: tuple[str, ...]  # MIG profiles whose slices have replicas
     slices: Mapping[str, int]  # number of slices of each MIG profile
 
@@ -53,13 +54,14 @@ def read_gpu_labels(labels: Mapping[str, str], allocatable: Mapping[str, str] | 
     if not seen.product and not _offers_gpus(allocatable or {}) and f"{PREFIX}gpu.present" not in labels:
         return None
     product = parse_product_name(seen.product)
-    shared = product.replica or _is_shared(labels, "gpu")
-    replicas = max(_label_number(labels, "gpu.replicas") or 0, 1)
-    strategy = labels.get(f"{PREFIX}gpu.sharing-strategy", "none")
+    by_gke = read_gke_sharing(labels)
+    shared = product.replica or _is_shared(labels, "gpu") or by_gke is not None
+    replicas = max(_label_number(labels, "gpu.replicas") or 0, by_gke.clients if by_gke else 0, 1)
+    strategy = "time-slicing" if by_gke else labels.get(f"{PREFIX}gpu.sharing-strategy", "none")
     cut = [name for label in labels if (name := _mig_resource_of(label))]
     return GpuLabels(
         product=product.name,
-        slice_profile=product.mig_profile,
+        slice_profile=product.mig_profile or gke_partition(labels),
         mig_invalid=product.mig_invalid,
         count=_label_number(labels, "gpu.count"),
         memory_mib=seen.memory_mib,
@@ -68,6 +70,7 @@ def read_gpu_labels(labels: Mapping[str, str], allocatable: Mapping[str, str] | 
         strategy=labels.get(f"{PREFIX}mig.strategy", "none"),
         shared=shared,
         sharing=SHARED_AS.get(strategy) if replicas > 1 else None,
+        sharing_problem=by_gke.problem if by_gke else "",
         shared_slices=tuple(sorted(_profile_name(name) for name in set(cut) if _is_shared(labels, name))),
         slices={
             _profile_name(name): _label_number(labels, f"{name}.count") or 0

@@ -216,6 +216,48 @@ def test_mixed_strategy_slices_are_requested_by_the_name_their_node_uses(
     assert [(cut.profile, cut.resource_name) for gpu in found.gpus for cut in gpu.cuts] == [(profile, requested)]
 
 
+GKE = "cloud.google.com/gke-"
+GKE_NODES = {
+    "a100 partition": ({"gpu-partition-size": "1g.5gb"}, "nvidia-tesla-a100", "7"),
+    "h100 partitions": ({"gpu-partition-size": "1g.10gb"}, "nvidia-h100-80gb", "56"),
+    "unknown partition": ({"gpu-partition-size": "1g.99gb"}, "nvidia-h100-80gb", "2"),
+    "partitions not offered": ({"gpu-partition-size": "1g.5gb"}, "nvidia-tesla-a100", "0"),
+    "shared partitions": (
+        {"gpu-partition-size": "1g.5gb", "gpu-sharing-strategy": "time-sharing", "max-shared-clients-per-gpu": "2"},
+        "nvidia-tesla-a100",
+        "14",
+    ),
+    "time-sharing": ({"gpu-sharing-strategy": "time-sharing", "max-shared-clients-per-gpu": "4"}, "nvidia-l4", "8"),
+    "three clients": ({"gpu-sharing-strategy": "time-sharing", "max-shared-clients-per-gpu": "3"}, "nvidia-l4", "3"),
+    "mps": ({"gpu-sharing-strategy": "mps", "max-shared-clients-per-gpu": "2"}, "nvidia-l4", "2"),
+    "clients alone": ({"max-shared-clients-per-gpu": "4"}, "nvidia-l4", "4"),
+    "strategy alone": ({"gpu-sharing-strategy": "time-sharing"}, "nvidia-l4", "4"),
+    "not shared": ({}, "nvidia-l4", "2"),
+}
+GKE_INVENTORY = {
+    "a100 partition": "1 x A100-40GB hardware: 7x1g.5gb as nvidia.com/gpu",
+    "h100 partitions": "8 x H100-80GB hardware: 7x1g.10gb as nvidia.com/gpu",
+    "unknown partition": "not sold: H100 80GB HBM3 has no known MIG profile 1g.99gb",
+    "partitions not offered": "not sold: its A100-SXM4-40GB is not offered to pods",
+    "shared partitions": "not sold: slices of 1g.5gb have replicas",
+    "time-sharing": "2 x L4-24GB none: 4xquarter as nvidia.com/gpu",
+    "three clients": "not sold: each GPU has 3 replicas",
+    "mps": "not sold: GKE shares its GPUs by MPS, which needs pods in the host's IPC namespace",
+    "clients alone": "not sold: GKE shares its GPUs, and the labels",
+    "strategy alone": "not sold: GKE shares its GPUs, and the labels",
+    "not shared": "2 x L4-24GB device: 1xwhole-gpu as nvidia.com/gpu",
+}
+
+
+@pytest.mark.parametrize("case", GKE_NODES)
+def test_gke_partitions_and_shares_are_never_sold_as_whole_gpus(case: str) -> None:
+    """GKE offers MIG slices and shares as nvidia.com/gpu; only its labels tell them from whole GPUs."""
+    marks, accelerator, amount = GKE_NODES[case]
+    labels = {f"{GKE}{name}": value for name, value in marks.items()} | {f"{GKE}accelerator": accelerator}
+    (found,) = DevicePluginDriver(MODELS).inventory([ready_node("gke", labels, {"nvidia.com/gpu": amount})], [])
+    assert describe_node(found).startswith(GKE_INVENTORY[case])
+
+
 @pytest.mark.parametrize(
     ("resources", "said"),
     [
