@@ -46,6 +46,7 @@ class GpuDescription:
     memory_mib: int = 0  # 0: unknown
     compute_capability: str = ""  # 9.0
     mig_profile: str = ""  # one of its slices, if the memory is not known: 1g.12gb
+    is_virtual: bool = False  # a virtual GPU, whatever its product name
 
 
 def identify_gpu(seen: GpuDescription, models: Iterable[GpuModelSpec]) -> GpuModelSpec:
@@ -54,10 +55,10 @@ def identify_gpu(seen: GpuDescription, models: Iterable[GpuModelSpec]) -> GpuMod
     A new model has the MIG profiles of its product line's model with the same memory, if there is one.
     """
     product = parse_product_name(seen.product)
+    if product.is_virtual or seen.is_virtual:
+        raise UnidentifiedGpu(VIRTUAL.format(product=product.name or "GPU"))
     if not product.name:
         raise UnidentifiedGpu(NO_PRODUCT)
-    if product.is_virtual:
-        raise UnidentifiedGpu(VIRTUAL.format(product=product.name))
     known = tuple(models)
     if listed := find_listed_model(seen, known):
         return listed

@@ -8,8 +8,8 @@ REPLICA_SUFFIX = re.compile(r"-(SHARED|REPLICA)$")
 INVALID_MIG_SUFFIX = "-MIG-INVALID"
 MIG_SUFFIX = re.compile(r"-MIG-(?:\d+c\.)?(\d+g\.\d+gb(?:[.+-][a-z.]+)?)$", re.ASCII | re.IGNORECASE)
 VENDOR_WORDS = ("NVIDIA-", "Tesla-", "GeForce-", "GRID-")
-# A virtual GPU in a virtual machine: A16-4Q, A100-10C, A100-1-5C.
-VIRTUAL_GPU = re.compile(r"[A-Z0-9-]*[A-Z]\d[A-Z0-9]*(?:-\d)?-\d{1,3}[ABCQ]", re.ASCII)
+# A virtual GPU in a virtual machine: A16-4Q, A100-1-5C, H100XM-1-10CME, RTX-Pro-6000-Blackwell-DC-4-96Q.
+VIRTUAL_GPU = re.compile(r"[A-Za-z0-9-]+-\d{1,3}[ABCQ][A-Z]{0,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,14 @@ MACHINE_PRODUCTS = (
     (r"Standard_ND96isr_H100_v5", "H100-80GB-HBM3"),
     (r"Standard_ND96isr_H200_v5", "H200"),
     (r"Standard_NC\d+s_v3", "V100-PCIE-16GB"),
+    # Parts of a GPU: virtual GPUs.
+    (r"g6f\.(?:large|xlarge)", "L4-3Q"),
+    (r"g6f\.2xlarge", "L4-6Q"),
+    (r"g6f\.4xlarge|gr6f\.4xlarge", "L4-12Q"),
+    (r"Standard_NV6ads_A10_v5", "A10-4Q"),
+    (r"Standard_NV12ads_A10_v5", "A10-8Q"),
+    (r"Standard_NV18ads_A10_v5", "A10-12Q"),
+    (r"Standard_NV\d+adm?s_A10_v5", "A10-24Q"),
 )
 
 

@@ -5,7 +5,7 @@ They are requested by ResourceClaims that name GPU and placement, or as extended
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -101,13 +101,13 @@ class DraDriver:
     ) -> list[DiscoveredNode]:
         labels = {node.metadata.name: node.metadata.labels for node in nodes}
         described = [
-            with_nvlink_domain(self._node(pool, classes), gfd.nvlink_domain(labels[pool.node]))
+            with_nvlink_domain(self._node(pool, classes, labels[pool.node]), gfd.nvlink_domain(labels[pool.node]))
             for pool in newest_pools(slices)
             if pool.node in labels
         ]
         return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
-    def _node(self, pool: PublishedPool, classes: Collection[str] | None) -> DiscoveredNode:
+    def _node(self, pool: PublishedPool, classes: Collection[str] | None, marks: Mapping[str, str]) -> DiscoveredNode:
         if not pool.complete:
             return DiscoveredNode(pool.node, (), (INCOMPLETE_POOL,), incomplete=True)
         gpus, problems, new = [], [], dict[str, GpuModelSpec]()
@@ -119,7 +119,8 @@ class DraDriver:
             [*((attribute_text(device, "uuid"), device) for device in whole), *parents]
         ):
             try:
-                model = identify_gpu(describe_device(device), self.models)
+                seen = replace(describe_device(device), is_virtual=gfd.has_virtual_gpus(marks))
+                model = identify_gpu(seen, self.models)
                 gpus.append(self._gpu(index, uuid, device, model, slices.get(uuid, []), classes))
             except (UnidentifiedGpu, NotSellable) as why:
                 problems.append(f"GPU {device.name}: {why}")

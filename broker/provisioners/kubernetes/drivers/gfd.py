@@ -39,6 +39,7 @@ class GpuLabels:
     sharing_problem: str  # why its shares are not sold; empty: they are, or there are none
     shared_slices: tuple[str, ...]  # MIG profiles whose slices have replicas
     slices: Mapping[str, int]  # number of slices of each MIG profile
+    is_virtual: bool  # its GPUs are virtual
 
 
 def read_gpu_labels(labels: Mapping[str, str], allocatable: Mapping[str, str] | None = None) -> GpuLabels | None:
@@ -77,6 +78,7 @@ def read_gpu_labels(labels: Mapping[str, str], allocatable: Mapping[str, str] | 
             for name in cut
             if f"{PREFIX}{name}.count" in labels
         },
+        is_virtual=has_virtual_gpus(labels),
     )
 
 
@@ -107,6 +109,11 @@ def _mig_resource_of(label: str) -> str:
 
 def _profile_name(resource: str) -> str:
     return mig_profile_name(resource.removeprefix("mig-"))
+
+
+def has_virtual_gpus(labels: Mapping[str, str]) -> bool:
+    """Tell whether the GPUs of a node, which is a virtual machine, are virtual."""
+    return labels.get(f"{PREFIX}vgpu.present") == "true"
 
 
 def nvlink_domain(labels: Mapping[str, str]) -> str:
@@ -140,7 +147,8 @@ def model_of_labels(found: GpuLabels, models: Iterable[GpuModelSpec]) -> GpuMode
     """Return the model of a node's GPUs; raise UnidentifiedGpu if labels do not suffice."""
     memory_mib = 0 if found.slice_profile else found.memory_mib
     return identify_gpu(
-        GpuDescription(found.product, memory_mib, found.compute_capability, found.slice_profile), models
+        GpuDescription(found.product, memory_mib, found.compute_capability, found.slice_profile, found.is_virtual),
+        models,
     )
 
 

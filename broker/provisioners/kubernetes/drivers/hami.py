@@ -116,7 +116,7 @@ class HamiDriver:
             labelled.memory_mib if labelled and comparison_key(labelled.product) == comparison_key(gpu.type) else 0
         )
         named = memory_of_product_gb(gpu.type, self.models) * MEBIBYTES
-        return GpuDescription(gpu.type, in_labels or named)
+        return GpuDescription(gpu.type, in_labels or named, is_virtual=gfd.has_virtual_gpus(node.metadata.labels))
 
 
 def _is_gpu_node(node: ClusterNode) -> bool:

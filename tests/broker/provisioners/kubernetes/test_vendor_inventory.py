@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from broker.domain.geometry.gpu_identification import GpuDescription, UnidentifiedGpu, identify_gpu, nominal_memory_gb
+from broker.domain.geometry.product_names import parse_product_name
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
@@ -214,6 +215,53 @@ def test_mixed_strategy_slices_are_requested_by_the_name_their_node_uses(
     node.status.allocatable[f"nvidia.com/{resource}"] = "1"
     (found,) = DevicePluginDriver(MODELS).inventory([node], [])
     assert [(cut.profile, cut.resource_name) for gpu in found.gpus for cut in gpu.cuts] == [(profile, requested)]
+
+
+VIRTUAL_GPUS = (
+    "GRID-T4-16Q",
+    "NVIDIA-A100-1-5C",
+    "NVIDIA-RTX6000-Ada-48Q",
+    "NVIDIA-RTX-Pro-6000-Blackwell-DC-96Q",
+    "NVIDIA-RTX-Pro-6000-Blackwell-DC-4-96Q",
+    "NVIDIA-H100XM-1-10CME",
+)
+
+
+@pytest.mark.parametrize("product", VIRTUAL_GPUS)
+def test_virtual_gpus_are_not_sold(product: str) -> None:
+    (found,) = DevicePluginDriver(MODELS).inventory([plain_node(product, "49152")], [])
+    assert found.gpus == ()
+    assert "is a virtual GPU" in found.problems[0]
+
+
+def test_no_known_product_is_taken_for_a_virtual_gpu() -> None:
+    names = [alias for model in MODELS for alias in (model.name, *model.aliases)]
+    unlisted = ["T1000-8GB", "GH200-144G-HBM3e", "H20-3e", "PG506-232", "RTX-5090-D-v2", "Quadro-RTX-5000-with-Max-Q"]
+    assert [name for name in (*names, *unlisted) if parse_product_name(name).is_virtual] == []
+
+
+def test_a_node_labelled_as_having_virtual_gpus_sells_none_with_any_driver() -> None:
+    marks = {"nvidia.com/vgpu.present": "true"}
+    hami = {REGISTER_ANNOTATION: '[{"id": "GPU-a", "devmem": 49140, "type": "NVIDIA-NVIDIA A40"}]'}
+    slices = slices_of("full-gpu-t4x2-openshift")
+    found = [
+        *DevicePluginDriver(MODELS).inventory([plain_node("NVIDIA-A40", "49140", **marks)], []),
+        *HamiDriver(MODELS).inventory([ready_node("n1", marks, {}, hami)], []),
+        *DraDriver(MODELS).inventory([ready_node(slices[0].spec.node_name, marks)], slices),
+    ]
+    assert len(found) == 3
+    assert [gpu for node in found for gpu in node.gpus] == []
+    assert all("is a virtual GPU" in problem for node in found for problem in node.problems)
+
+
+@pytest.mark.parametrize("machine", ["g6f.large", "gr6f.4xlarge", "Standard_NV6ads_A10_v5", "Standard_NV72ads_A10_v5"])
+def test_machine_types_with_parts_of_a_gpu_are_not_sold(machine: str) -> None:
+    karpenter = {f"karpenter.k8s.aws/instance-gpu-{key}": text for key, text in
+                 {"name": "l4", "manufacturer": "nvidia", "memory": "2861"}.items()}  # fmt: skip
+    marks = {"node.kubernetes.io/instance-type": machine, **karpenter}
+    (found,) = DevicePluginDriver(MODELS).inventory([ready_node("n1", marks, {"nvidia.com/gpu": "1"})], [])
+    assert found.gpus == ()
+    assert "is a virtual GPU" in found.problems[0]
 
 
 GKE = "cloud.google.com/gke-"
