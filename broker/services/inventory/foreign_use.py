@@ -11,10 +11,21 @@ from typing import Any
 from broker.domain.lifecycle.states import Isolation
 from broker.models import Allocation, Gpu
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredSlice, ForeignNodeUsage
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    DiscoveredSlice,
+    ForeignNodeUsage,
+)
 from tenants.services.rls import system_scope
 
 Cut = dict[str, Any]  # one slice in Gpu.fixed_layout
+DRA = "dra"  # name of the driver whose devices have names
+PLUGIN_HOLDER = "a pod outside the broker may hold it by a device plugin"
+HELD_BY_PLUGIN = (
+    "Pods outside the broker hold {held} of it by a device plugin, which does not say which GPUs, so none of them are"
+    " sold; end these pods."
+)
 IN_USE = "in_use"  # its key in a cut that a pod of others holds, or that is broken
 USUAL_NAMES = {Isolation.DEVICE: gfd.GPU_RESOURCE, Isolation.SOFT: f"{gfd.GPU_RESOURCE}.shared"}
 USUAL_NAMES[Isolation.NONE] = USUAL_NAMES[Isolation.SOFT]
@@ -29,9 +40,7 @@ def close_slots(
     that are not reported: their pods have devices among the reported ones.
     """
     wanted = Counter(unreported)
-    wanted.update(
-        {name: int(amount) for name, amount in usage.amounts.items() if name.startswith(gfd.PREFIX) and amount >= 1}
-    )
+    wanted.update(_held_resources(usage))
     if not wanted:
         return
     leased = _leased_starts(gpus)
@@ -41,6 +50,21 @@ def close_slots(
             if wanted[name] > 0 and (index, cut["start"]) not in leased and not cut.get(IN_USE):
                 cut[IN_USE] = True
                 wanted[name] -= 1
+
+
+def close_gpus_of_plugin_pods(columns: Mapping[int, dict[str, Any]], report: DiscoveredNode) -> str:
+    """Mark in the columns all GPUs of a DRA node, if pods of others hold some by a device plugin; return why."""
+    held = _held_resources(report.foreign) if report.driver == DRA else {}
+    if not held:
+        return ""
+    for each in columns.values():
+        each["foreign_holder"] = each["foreign_holder"] or PLUGIN_HOLDER
+    return HELD_BY_PLUGIN.format(held=" and ".join(f"{amount} {name}" for name, amount in sorted(held.items())))
+
+
+def _held_resources(usage: ForeignNodeUsage) -> dict[str, int]:
+    """Return how many devices pods of others hold, by resource name."""
+    return {name: int(amount) for name, amount in usage.amounts.items() if name.startswith(gfd.PREFIX) and amount >= 1}
 
 
 def requested_name(cut: Cut) -> str:

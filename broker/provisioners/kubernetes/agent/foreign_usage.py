@@ -37,8 +37,19 @@ class PodUsage(NamedTuple):
     owner: str  # the daemon set or static pod it belongs to; empty: an ordinary pod
 
 
+class ExtendedResourceRequest(ApiStruct):
+    resource_name: str = ""
+
+
+class ExtendedResourceClaim(ApiStruct):
+    """The claim by which the scheduler provides extended resources (KEP-5004)."""
+
+    request_mappings: list[ExtendedResourceRequest] = []
+
+
 class ForeignPodStatus(ApiStruct):
     phase: str = ""
+    extended_resource_claim_status: ExtendedResourceClaim = msgspec.field(default_factory=ExtendedResourceClaim)
 
 
 class ForeignPod(ApiStruct):
@@ -184,7 +195,11 @@ class ForeignUsage:
         if ours or not pod.spec.node_name or pod.status.phase in ENDED_PHASES:
             return None
         gpus = _hami_gpus(pod.metadata.annotations.get(HAMI_DEVICES, ""))
-        return PodUsage(pod.spec.node_name, pod_requests(pod.spec), gpus, node_owner(pod.metadata))
+        claimed = {each.resource_name for each in pod.status.extended_resource_claim_status.request_mappings}
+        requests = {
+            name: n for name, n in pod_requests(pod.spec).items() if name not in claimed
+        }  # its claim names them
+        return PodUsage(pod.spec.node_name, requests, gpus, node_owner(pod.metadata))
 
 
 def _hami_gpus(annotation: str) -> tuple[str, ...]:

@@ -10,11 +10,15 @@ from broker.provisioners.kubernetes.drivers import gfd
 from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, SliceDriver
 from broker.provisioners.kubernetes.drivers.cpu import sells_cpus
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
-from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
+from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME, newest_pools
 from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings
 
 CPU = "cpu"
+TWO_INTERFACES = (
+    "It offers the same GPUs twice, as ResourceSlices of NVIDIA's DRA driver and as {offered} of a device plugin, so"
+    " two pods may get one GPU; remove one of the two from this node."
+)
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,19 @@ class ClusterDriver:
     def inventory(
         self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
     ) -> list[DiscoveredNode]:
-        published = {each.spec.node_name for each in slices if each.spec.driver == DRA_DRIVER_NAME}
+        published = _published_nodes(nodes, slices)
         read_by = defaultdict[str, list[ClusterNode]](list)
         for node in nodes:
             read_by[self.driver_for(node, published)].append(node)
+        twice = {
+            node.metadata.name: TWO_INTERFACES.format(offered=" and ".join(offered))
+            for node in nodes
+            if self.reads_resource_slices
+            and node.metadata.name in published
+            and (offered := gfd.offered_resources(node.status.allocatable))
+        }
         return [
-            replace(found, driver=driver.name)
+            replace(found, driver=driver.name, refusal=found.refusal or twice.get(found.name, ""))
             for driver in self.drivers
             for found in driver.inventory(read_by[driver.name], slices, classes)
         ]
@@ -87,3 +98,14 @@ class ClusterDriver:
 
     def _driver_of(self, lease: LeaseSpec, node: str) -> SliceDriver:
         return self.by_name[lease.driver_on(node) or self.gpu_drivers[-1]]
+
+
+def _published_nodes(nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice]) -> set[str]:
+    """Return the nodes whose GPUs are published as ResourceSlices.
+
+    Where these name no device, and a device plugin offers some, they are the plugin's.
+    """
+    published = {each.spec.node_name for each in slices if each.spec.driver == DRA_DRIVER_NAME}
+    empty = {pool.node for pool in newest_pools(slices) if pool.complete and not pool.devices}
+    offering = {node.metadata.name for node in nodes if gfd.offered_resources(node.status.allocatable)}
+    return published - (empty & offering)

@@ -138,6 +138,16 @@ def _slice_counts(amounts: Mapping[str, str], *, shared: bool) -> Iterator[tuple
             yield _profile_name(name.removeprefix(PREFIX).removesuffix(".shared")), int(amount)
 
 
+def offered_resources(amounts: Mapping[str, str]) -> list[str]:
+    """Return the names of whole GPUs, slices and shares that `allocatable` holds."""
+    names = (GPU_RESOURCE, f"{GPU_RESOURCE}.shared")
+    return sorted(
+        name
+        for name, n in amounts.items()
+        if (name in names or name.startswith(f"{PREFIX}mig-")) and n not in ("", "0")
+    )
+
+
 def mig_resource_name(profile: str) -> str:
     """Return the resource name of a MIG profile."""
     return f"{PREFIX}mig-{profile.replace('+', '.')}"

@@ -77,7 +77,7 @@ class InventoryWatch:
             offer_remaining_cpus(
                 replace(
                     each,
-                    refusal=node_refusal(node, tolerations),
+                    refusal=node_refusal(node, tolerations) or each.refusal,
                     resources=node_resources(node, usage := foreign.get(each.name, NO_FOREIGN_USAGE)),
                     resources_left=resources_left(node, usage),
                     foreign=usage,

@@ -21,7 +21,13 @@ from broker.provisioners.kubernetes.tolerations import InvalidToleration, parse_
 from broker.services.inventory import gpu_catalogue, hardware, offering_resources
 from broker.services.inventory.device_losses import EXAMINED_REASONS, FOUND_LOST, DeviceLoss, find_device_loss
 from broker.services.inventory.foreign_host_use import close_gpus_without_resources
-from broker.services.inventory.foreign_use import IN_USE, Cut, close_slots, foreign_holder
+from broker.services.inventory.foreign_use import (
+    IN_USE,
+    Cut,
+    close_gpus_of_plugin_pods,
+    close_slots,
+    foreign_holder,
+)
 from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
 from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict, find_driver_change
 from ports import crypto
@@ -304,7 +310,10 @@ def _read_columns(
         for cut in cuts
         if "fault" in cut
     ]
-    close_slots(layouts, known, report.foreign, loss.unreported)
+    if why := close_gpus_of_plugin_pods(columns, report):
+        unsold.append(why)
+    else:
+        close_slots(layouts, known, report.foreign, loss.unreported)
     if why := close_gpus_without_resources(node, known, columns, report):
         unsold.append(why)
     return columns, [*unsold, loss.sentence] if loss.sentence else unsold

@@ -59,6 +59,25 @@ def test_each_node_of_an_automatic_cluster_is_read_by_its_own_driver() -> None:
     }
 
 
+@pytest.mark.parametrize("driver", ["automatic", "dra"])
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared"])
+def test_a_node_that_offers_its_gpus_by_two_interfaces_sells_nothing_new(driver: str, resource: str) -> None:
+    made = create_driver(driver, {}, MODELS)
+    both, plain = node("dra-1", **{resource: "2"}), node("dra-2", **{resource: "0"})
+    found = made.inventory([both, plain], dra_slices("dra-1") + dra_slices("dra-2"))
+    assert [(each.name, each.driver, len(each.gpus)) for each in found] == [("dra-1", "dra", 1), ("dra-2", "dra", 1)]
+    assert f"as {resource} of a device plugin" in found[0].refusal
+    assert found[1].refusal == ""
+
+
+def test_a_pool_without_devices_leaves_a_node_to_its_device_plugin() -> None:
+    slices = dra_slices("t4-1")
+    for each in slices:
+        each.spec.devices = []
+    [found] = AUTOMATIC.inventory([node("t4-1", T4_LABELS, **{"nvidia.com_gpu": "1"})], slices)
+    assert (found.driver, [gpu.model for gpu in found.gpus], found.refusal) == ("device_plugin", ["T4-16GB"], "")
+
+
 @pytest.mark.parametrize("driver", ["device_plugin", "dra", "hami"])
 def test_a_cluster_of_any_driver_sells_cpus_of_labelled_nodes(driver: str) -> None:
     [found] = create_driver(driver, {}, MODELS).inventory([node("cpu-1", SELLS_CPU, cpu="96", memory="384Gi")], [])

@@ -85,6 +85,13 @@ def test_devices_of_allocated_claims_name_their_holder() -> None:
     assert usage.by_node() == {}
 
 
+def test_extended_resources_that_a_claim_provides_are_counted_by_the_claim_only() -> None:
+    mapping = {"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "container-0-request-0"}
+    body = msgspec.json.decode(pod())
+    body["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": "x", "requestMappings": [mapping]}
+    assert set(usage_after(raw(body)).by_node()["n1"].amounts) == {"cpu", "memory"}
+
+
 def test_hami_pods_name_their_gpus() -> None:
     annotations = {"hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,8000,30:GPU-b,NVIDIA,8000,30:;"}
     found = usage_after(pod(annotations=annotations)).by_node()

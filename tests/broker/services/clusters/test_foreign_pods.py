@@ -125,6 +125,38 @@ def test_a_gpu_with_a_device_held_by_others_is_not_for_sale(cluster: Cluster, na
     assert Gpu.objects.sellable().exists()
 
 
+def dra_gpus(isolation: Isolation) -> tuple[DiscoveredGpu, ...]:
+    cuts = WHOLE if isolation is Isolation.DEVICE else ()
+    return tuple(
+        DiscoveredGpu(index, f"GPU-{index}", MODEL, isolation, cuts, devices=(f"gpu-{index}",)) for index in range(4)
+    )
+
+
+@pytest.mark.parametrize("isolation", [Isolation.DEVICE, Isolation.HARDWARE])
+def test_pods_of_others_with_unnamed_gpus_of_a_dra_node_close_all_of_them(
+    cluster: Cluster, isolation: Isolation
+) -> None:
+    """A device plugin that was there before DRA: the pods it served go on, and nobody knows on which GPUs."""
+
+    def sold(held: int) -> int:
+        usage = ForeignNodeUsage({"nvidia.com/gpu": Fraction(held)})
+        node = DiscoveredNode("n1", dra_gpus(isolation), foreign=usage, driver="dra")
+        cluster_registration.update_inventory(cluster, [node], now=NOW)
+        return Gpu.objects.sellable().count()
+
+    assert sold(1) == 0
+    assert "hold 1 nvidia.com/gpu of it by a device plugin" in Node.objects.get().inventory_problem
+    assert sold(0) == 4
+
+
+def test_a_claim_of_others_closes_the_gpu_it_names_and_no_other(cluster: Cluster) -> None:
+    usage = ForeignNodeUsage(devices={"gpu-1": "team-a/train"})
+    node = DiscoveredNode("n1", dra_gpus(Isolation.DEVICE), foreign=usage, driver="dra")
+    cluster_registration.update_inventory(cluster, [node], now=NOW)
+    assert list(Gpu.objects.sellable().order_by("index").values_list("index", flat=True)) == [0, 2, 3]
+    assert not any(cut.get("in_use") for gpu in Gpu.objects.all() for cut in gpu.fixed_layout)
+
+
 def test_a_gpu_held_by_others_is_shown_as_out_of_sale(cluster: Cluster, kestrel: TenantContext) -> None:
     update_n1(cluster, whole_gpus(8), gpu=3)
     with staff_scope():
