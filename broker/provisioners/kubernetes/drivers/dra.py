@@ -30,6 +30,7 @@ from broker.provisioners.kubernetes.drivers.dra_devices import (
     attribute_text,
     describe_device,
     has_fatal_taint,
+    is_gpu_lost,
     is_static,
     memory_slices,
     newest_pools,
@@ -147,8 +148,8 @@ class DraDriver:
         # Where the driver announces slices alone, one of them stands for the GPU.
         is_whole = attribute_text(device, "type") == "gpu" or not static
         fault = refusing_taint(device) if is_whole else ""
-        if static and all(map(refusing_taint, static)):
-            fault = fault or refusing_taint(static[0])
+        if slices and all(map(refusing_taint, slices)):
+            fault = fault or refusing_taint(slices[0])
         if not slices and classes is not None and GPU_DEVICE_CLASS not in classes:
             raise NotSellable(f"DeviceClass {GPU_DEVICE_CLASS} does not exist, so it cannot be requested")
         # If the scheduler picks the GPU, its processor is unknown in advance.
@@ -162,7 +163,7 @@ class DraDriver:
             not fault,
             numa=below,
             fault=fault,
-            lost=all(has_fatal_taint(each) for each in (device, *slices)),
+            lost=(is_whole and is_gpu_lost(device)) or all(map(has_fatal_taint, slices or [device])),
             devices=tuple(sorted({each.name for each in (device, *slices)})),
         )
         if static:
@@ -181,7 +182,7 @@ class DraDriver:
         found: dict[str, set[int]] = defaultdict(set)
         for device in slices:
             profile = model.mig_profile(attribute_text(device, "profile"))
-            if profile and (classes is None or device_class_of(profile.name) in classes):
+            if profile and not refusing_taint(device) and (classes is None or device_class_of(profile.name) in classes):
                 units = memory_slices(device)
                 found[profile.name] |= {
                     place.start

@@ -19,7 +19,8 @@ MEMORY_SLICE = re.compile(rf"(?:{re.escape(DRA_DRIVER_NAME)}/)?(?:memorySlice|me
 NO_UNIT = -1
 REFUSING_EFFECTS = ("NoSchedule", "NoExecute")  # the effect None only informs
 # NVIDIA's driver sets them with NoSchedule after a fault of the GPU, so pods on it are not evicted.
-FATAL_TAINTS = (f"{DRA_DRIVER_NAME}/xid", f"{DRA_DRIVER_NAME}/gpu-lost")
+GPU_LOST = f"{DRA_DRIVER_NAME}/gpu-lost"
+FATAL_TAINTS = (f"{DRA_DRIVER_NAME}/xid", GPU_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,11 @@ def refusing_taint(device: Device) -> str:
 def has_fatal_taint(device: Device) -> bool:
     """Return whether a taint says that nothing can run on a device."""
     return any(taint.key in FATAL_TAINTS and taint.effect in REFUSING_EFFECTS for taint in device.taints)
+
+
+def is_gpu_lost(device: Device) -> bool:
+    """Return whether a taint says that the GPU of a device is gone, with everything on it."""
+    return any(taint.key == GPU_LOST and taint.effect in REFUSING_EFFECTS for taint in device.taints)
 
 
 def attribute_text(device: Device, name: str) -> str:

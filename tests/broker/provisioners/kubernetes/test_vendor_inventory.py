@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from broker.domain.geometry.gpu_identification import GpuDescription, UnidentifiedGpu, identify_gpu, nominal_memory_gb
 from broker.domain.geometry.product_names import parse_product_name
 from broker.domain.lifecycle.states import Isolation
-from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
+from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice, Taint
 from broker.provisioners.kubernetes.client.quantities import parse_memory_mib
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
@@ -399,6 +400,43 @@ def test_an_incomplete_pool_changes_no_inventory(cases: tuple[str, ...]) -> None
 def test_device_taints_that_refuse_pods_mark_a_gpu_as_faulty() -> None:
     gpus = dra_node("device-health-taints").gpus
     assert [(gpu.healthy, gpu.fault, gpu.lost) for gpu in gpus] == [(False, "xid=79", True), *[(True, "", False)] * 3]
+
+
+def dynamic_node(tainted: Callable[[str], bool], key: str = "gpu.nvidia.com/xid", value: str = "94") -> DiscoveredNode:
+    """Return a node with two GPUs of dynamic MIG, some devices of which have a taint that refuses claims."""
+    slices = slices_of(*DYNAMIC)
+    for each in slices:
+        for device in each.spec.devices:
+            device.taints = [Taint(key=key, value=value, effect="NoSchedule")] if tainted(device.name) else []
+    (found,) = DraDriver(MODELS).inventory([ready_node(slices[0].spec.node_name, {})], slices)
+    return found
+
+
+def test_a_tainted_placement_of_dynamic_mig_is_not_offered() -> None:
+    faulty, sound = dynamic_node(lambda name: name.startswith("gpu-0-mig-1g")).gpus
+    assert faulty.published
+    assert sound.published
+    assert "1g.10gb" not in faulty.published.starts()
+    assert faulty.published.starts()["3g.40gb"] == [0, 4]
+    assert sound.published.starts()["1g.10gb"] == [0, 1, 2, 3, 4, 5, 6]
+    assert (faulty.healthy, faulty.lost) == (True, False)
+
+
+def test_a_gpu_whose_placements_are_all_tainted_is_faulty() -> None:
+    faulty, sound = dynamic_node(lambda name: name.startswith("gpu-0-mig")).gpus
+    assert (faulty.healthy, faulty.fault, faulty.lost) == (False, "xid=94", True)
+    assert (sound.healthy, sound.lost) == (True, False)
+
+
+def test_a_lost_gpu_is_lost_with_its_placements_although_these_have_no_taint() -> None:
+    lost, sound = dynamic_node(lambda name: name == "gpu-0", key="gpu.nvidia.com/gpu-lost", value="").gpus
+    assert (lost.healthy, lost.fault, lost.lost) == (False, "gpu-lost", True)
+    assert (sound.healthy, sound.lost) == (True, False)
+
+
+def test_an_xid_of_a_gpu_alone_does_not_lose_its_leases_slices() -> None:
+    faulty, _ = dynamic_node(lambda name: name == "gpu-0").gpus
+    assert (faulty.healthy, faulty.lost) == (False, False)
 
 
 def test_devices_that_are_all_unhealthy_are_told_from_a_missing_plugin() -> None:
