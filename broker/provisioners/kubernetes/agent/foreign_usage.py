@@ -20,6 +20,7 @@ from broker.provisioners.kubernetes.client.pod_requests import (
     raise_amounts,
 )
 from broker.provisioners.kubernetes.drivers.discovered_inventory import ForeignNodeUsage
+from broker.provisioners.kubernetes.drivers.dra_devices import DRA_DRIVER_NAME
 from ports import clock
 
 HAMI_DEVICES = "hami.io/vgpu-devices-allocated"
@@ -185,7 +186,11 @@ class ForeignUsage:
             pod = decode(item, ForeignPod)
             return (pod.metadata.namespace, pod.metadata.name), self._pod_usage(pod)
         claim = decode(item, ResourceClaim)
-        devices = [(each.pool, each.device) for each in claim.devices]
+        devices = [
+            (each.pool, each.device)
+            for each in claim.devices
+            if each.driver == DRA_DRIVER_NAME and not each.admin_access
+        ]
         return (claim.metadata.namespace, claim.metadata.name), devices
 
     def _pod_usage(self, pod: ForeignPod) -> PodUsage | None:

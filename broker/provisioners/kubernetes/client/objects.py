@@ -257,6 +257,7 @@ class AllocatedDevice(ApiStruct):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool = False  # it monitors the device, which others may hold
 
 
 class AllocatedDevices(ApiStruct):

@@ -10,6 +10,8 @@ from broker.provisioners.kubernetes.client.quantities import ZERO, parse_quantit
 
 # Kinds whose controlled pods run as long as their node: the kubelet mirrors its static pods with itself as owner.
 NODE_OWNERS = ("DaemonSet", "Node")
+POD_LEVEL_RESOURCES = ("cpu", "memory")  # and huge pages: what a pod may request as a whole (KEP-2837)
+HUGE_PAGES = "hugepages-"
 Amounts = dict[str, Fraction]  # by resource name
 
 
@@ -30,15 +32,27 @@ class PodRequestsSpec(ApiStruct):
     containers: list[ContainerRequests] = []
     init_containers: list[ContainerRequests] = []
     overhead: dict[str, str] = {}
+    resources: ResourceRequests = msgspec.field(default_factory=ResourceRequests)
 
 
 def pod_requests(spec: PodRequestsSpec) -> Amounts:
-    """Return what a pod holds of its node, as the scheduler counts it."""
-    sidecars = [each for each in spec.init_containers if each.restart_policy == "Always"]
-    starting = [each for each in spec.init_containers if each.restart_policy != "Always"]
-    total = _sum_requests([*spec.containers, *sidecars])
-    for each in starting:
-        raise_amounts(total, _sum_requests([each]))
+    """Return what a pod holds of its node, as the scheduler counts it.
+
+    An init container runs beside the sidecars that are listed before it (KEP-753).
+    """
+    total = _sum_requests(spec.containers)
+    sidecars: Amounts = {}
+    most_at_start: Amounts = {}
+    for each in spec.init_containers:
+        wanted = _sum_requests([each])
+        if each.restart_policy == "Always":
+            add_amounts(sidecars, wanted)
+            wanted = {}
+        add_amounts(wanted, sidecars)
+        raise_amounts(most_at_start, wanted)
+    add_amounts(total, sidecars)
+    raise_amounts(total, most_at_start)
+    total |= {name: n for name, n in _requested(spec.resources).items() if _is_pod_level(name)}
     add_amounts(total, {name: parse_quantity(text) for name, text in spec.overhead.items()})
     return total
 
@@ -70,6 +84,13 @@ def raise_amounts(most: Amounts, others: Amounts) -> None:
 def _sum_requests(containers: Iterable[ContainerRequests]) -> Amounts:
     total: Amounts = {}
     for each in containers:
-        wanted = {**each.resources.limits, **each.resources.requests}
-        add_amounts(total, {name: parse_quantity(text) for name, text in wanted.items()})
+        add_amounts(total, _requested(each.resources))
     return total
+
+
+def _requested(resources: ResourceRequests) -> Amounts:
+    return {name: parse_quantity(text) for name, text in {**resources.limits, **resources.requests}.items()}
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in POD_LEVEL_RESOURCES or name.startswith(HUGE_PAGES)

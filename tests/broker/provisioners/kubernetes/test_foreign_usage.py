@@ -32,8 +32,8 @@ def pod(name: str = "train-0", phase: str = "Running", node: str = "n1", **meta:
     )
 
 
-def claim(*devices: str, name: str = "train-gpu") -> Raw:
-    results = [{"driver": "gpu.nvidia.com", "pool": "n1", "device": each} for each in devices]
+def claim(*devices: str, name: str = "train-gpu", **more: Any) -> Raw:
+    results = [{"driver": "gpu.nvidia.com", "pool": "n1", "device": each, **more} for each in devices]
     status = {"allocation": {"devices": {"results": results}}} if devices else {}
     return raw({"metadata": {"name": name, "namespace": "team-a"}, "status": status})
 
@@ -92,6 +92,11 @@ def test_extended_resources_that_a_claim_provides_are_counted_by_the_claim_only(
     assert set(usage_after(raw(body)).by_node()["n1"].amounts) == {"cpu", "memory"}
 
 
+def test_claims_that_monitor_devices_or_are_of_other_drivers_hold_no_gpu() -> None:
+    monitors, network = claim("gpu-0", adminAccess=True), claim("gpu-0", name="nic", driver="gpu.intel.com")
+    assert usage_after(monitors, network, kind=RESOURCE_CLAIM).by_node() == {}
+
+
 def test_hami_pods_name_their_gpus() -> None:
     annotations = {"hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,8000,30:GPU-b,NVIDIA,8000,30:;"}
     found = usage_after(pod(annotations=annotations)).by_node()
@@ -135,6 +140,25 @@ def test_a_pod_holds_what_the_scheduler_counts_for_it() -> None:
     assert cpus(containers=two, initContainers=[container("4")]) == 4
     assert cpus(containers=two, initContainers=[container("1", restartPolicy="Always")]) == Fraction(5, 2)
     assert cpus(containers=two, overhead={"cpu": "250m"}) == Fraction(7, 4)
+    sidecar = container("4", restartPolicy="Always")
+    assert cpus(containers=two, initContainers=[sidecar, container("5")]) == 9
+    assert cpus(containers=two, initContainers=[container("5"), sidecar]) == Fraction(11, 2)
+    assert cpus(containers=two, initContainers=[container("7"), sidecar]) == 7
+
+
+def test_requests_of_a_whole_pod_replace_those_of_its_containers() -> None:
+    """Only CPU, memory and huge pages can be requested so; overhead is added (KEP-2837)."""
+    spec = {
+        "resources": {"requests": {"cpu": "60", "hugepages-2Mi": "4Mi"}, "limits": {"memory": "100Gi"}},
+        "containers": [{"resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "2"}}}, {}],
+        "overhead": {"cpu": "250m"},
+    }
+    assert pod_requests(msgspec.convert(spec, PodRequestsSpec)) == {
+        "cpu": Fraction(241, 4),
+        "memory": 100 * 2**30,
+        "hugepages-2Mi": 4 * 2**20,
+        "nvidia.com/gpu": 2,
+    }
 
 
 def test_the_selector_excludes_this_installation_only() -> None:
