@@ -66,6 +66,7 @@ def _inventory_digest(node: objects.ClusterNode) -> int:
     amounts = frozenset((name, n) for name, n in node.status.allocatable.items() if "/" in name or name in AMOUNTS)
     return hash(
         (
+            node.metadata.deletion_timestamp,
             node.spec.unschedulable,
             ready.status if ready else "",
             taints,
