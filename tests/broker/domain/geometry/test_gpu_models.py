@@ -1,6 +1,7 @@
 """GPU models, their profiles, and overrides of the model file."""
 
 import json
+import re
 
 import pytest
 
@@ -34,10 +35,18 @@ def test_models_that_differ_in_speed_are_separate() -> None:
     """Their offerings, and so their prices, are their own."""
     products = ["H100-80GB-HBM3", "H100-PCIe", "H100-NVL", "H800", "H20", "H200", "H200-NVL", "GH200-480GB",
                 "A100-SXM4-40GB", "A100-PCIE-40GB", "A100-SXM4-80GB", "A100-80GB-PCIe", "A800-SXM4-80GB",
+                "A800-SXM4-40GB", "A800-PCIE-40GB", "A800-40GB-Active", "H100-SXM5-94GB", "H100-94GB-HBM2e",
                 "RTX-3090", "RTX-4090"]  # fmt: skip
     memory = {"H20": 97871}
     found = [identify_gpu(GpuDescription(each, memory.get(each, 0)), MODELS).name for each in products]
     assert len(set(found)) == len(products)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_no_model_names_two_form_factors_or_two_kinds_of_memory(model: GpuModelSpec) -> None:
+    words = {re.sub(r"(?<=SXM)\d", "", word) for alias in model.aliases for word in alias.upper().split("-")}
+    assert len(words & {"SXM", "PCIE", "NVL", "ACTIVE"}) <= 1
+    assert len(words & {"HBM2", "HBM2E", "HBM3", "HBM3E"}) <= 1
 
 
 def test_a_variant_has_the_profiles_of_its_product_line() -> None:
