@@ -12,7 +12,9 @@ DECIMAL = {
     unit: Fraction(10) ** power for unit, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
 }
 ZERO = Fraction(0)
-LEAST_BYTES = 2**26  # a larger bare number is bytes: as MiB it would be 64 TiB
+MEMORY = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[kmgt]?)(?P<binary>i?)b?", re.ASCII | re.IGNORECASE)
+# Bare numbers are MiB, KiB or bytes: whichever gives between 1 GiB and 1 TiB, which is what GPUs have.
+LEAST_KIBIBYTES, LEAST_BYTES = 2**20, 2**30
 
 
 def parse_quantity(text: str) -> Fraction:
@@ -25,15 +27,20 @@ def parse_quantity(text: str) -> Fraction:
 
 
 def parse_memory_mib(text: str) -> int:
-    """Parse a memory size in MiB; zero for text that is none.
+    """Parse a GPU's memory size in MiB; zero for text that is none.
 
-    A bare number is MiB, as in labels, or bytes if it is too large for that.
+    It may be written as a quantity, as nvidia-smi writes it (81559 MiB, 80GB), or as a bare number.
     """
     amount = parse_quantity(text.strip())
-    if amount <= 0:
-        return 0
-    in_mebibytes = text.strip()[-1].isdigit() and amount < LEAST_BYTES
-    return int(amount) if in_mebibytes else int(amount / 2**20)
+    if amount > 0 and text.strip()[-1].isdigit():
+        if amount < LEAST_KIBIBYTES:
+            return int(amount)
+        return int(amount / 2**10) if amount < LEAST_BYTES else int(amount / 2**20)
+    if found := MEMORY.fullmatch(text.strip()):
+        letter = found["unit"].upper()
+        unit = f"{letter}i" if found["binary"] else letter.replace("K", "k")
+        amount = parse_quantity(f"{found['number']}{unit}")
+    return max(int(amount / 2**20), 0)
 
 
 def exhausted_names(most: Mapping[str, str], used: Mapping[str, str]) -> list[str]:

@@ -20,7 +20,8 @@ GKE_SHARING_UNKNOWN = (
     "GKE shares its GPUs, and the labels {strategy} and {clients} do not say how; create its node pool anew with a GPU"
     " sharing strategy and the number of clients per GPU"
 )
-COREWEAVE_MODEL = "gpu.nvidia.com/model"
+COREWEAVE_MODEL, COREWEAVE_MEMORY = "gpu.nvidia.com/model", "gpu.nvidia.com/vram"  # in GiB
+COREWEAVE_COUNT = re.compile(r"_\d{1,2}x$", re.ASCII)  # the end of GB200_4x
 KARPENTER = "karpenter.k8s.aws/instance-gpu-"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 # Values of GKE's label that do not contain the product's name and memory.
@@ -101,7 +102,9 @@ def describe_cloud_gpu(labels: Mapping[str, str]) -> GpuDescription | None:
     if accelerator := labels.get(GKE_ACCELERATOR, ""):
         return GpuDescription(GKE_PRODUCTS.get(accelerator, accelerator)) if "tpu" not in accelerator else None
     if model := labels.get(COREWEAVE_MODEL, ""):
-        return GpuDescription(model)
+        gibibytes = labels.get(COREWEAVE_MEMORY, "")
+        memory = parse_memory_mib(f"{gibibytes}Gi" if gibibytes.isdigit() else gibibytes)
+        return GpuDescription(COREWEAVE_COUNT.sub("", model), memory)
     machine = labels.get(INSTANCE_TYPE, "")
     product = next((found for pattern, found in MACHINE_PRODUCTS if re.fullmatch(pattern, machine)), "")
     if product:

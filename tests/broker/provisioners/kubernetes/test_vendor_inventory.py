@@ -163,10 +163,36 @@ def test_a_gpu_without_any_memory_size_is_refused_with_the_label_to_set() -> Non
 @pytest.mark.parametrize(
     ("text", "mebibytes"),
     [("81559", 81559), ("81559Mi", 81559), ("80Gi", 81920), ("83516416Ki", 81559), ("85520809984", 81559),
-     ("0", 0), ("", 0), ("unknown", 0)],
+     ("83516416", 81559), ("81559 MiB", 81559), ("80GiB", 81920), ("80 GB", 76293), ("80GB", 76293), ("80g", 76293),
+     ("85520809984 B", 81559), ("79.6Gi", 81510), ("2Ti", 2097152), ("1.5.2", 0), ("-5", 0), ("0", 0), ("", 0),
+     ("unknown", 0)],
 )  # fmt: skip
 def test_memory_sizes_are_read_in_any_unit(text: str, mebibytes: int) -> None:
     assert parse_memory_mib(text) == mebibytes
+
+
+@pytest.mark.parametrize("memory", ["83516416", "80GB", "80GiB", "81559 MiB", "85520809984"])
+def test_a_gpu_is_recognised_by_its_memory_in_any_unit(memory: str) -> None:
+    (found,) = DevicePluginDriver(MODELS).inventory([plain_node("NVIDIA-H100-80GB-HBM3", memory)], [])
+    assert [gpu.model for gpu in found.gpus] == ["H100-80GB"]
+
+
+@pytest.mark.parametrize(
+    ("model", "memory", "sold"),
+    [
+        ("GB200_4x", "186", "GB200-186GB"),
+        ("Quadro_RTX_4000", "8", "Quadro-RTX-4000-8GB"),
+        ("A100_PCIE_40GB", "41", "A100-PCIe-40GB"),
+        ("H100_NVLINK_80GB", "80", "H100-80GB"),
+        ("A100_NVLINK_80GB", "80", "A100-80GB"),
+        ("A100_NVLINK", "40", "A100-40GB"),
+        ("Tesla_V100_NVLINK", "16", "V100-SXM2-16GB"),
+    ],
+)
+def test_the_labels_of_coreweave_give_product_and_memory(model: str, memory: str, sold: str) -> None:
+    labels = {"gpu.nvidia.com/model": model, "gpu.nvidia.com/vram": memory}
+    (found,) = DevicePluginDriver(MODELS).inventory([ready_node("n1", labels, {"nvidia.com/gpu": "1"})], [])
+    assert [gpu.model for gpu in found.gpus] == [sold]
 
 
 @pytest.mark.parametrize(
