@@ -22,6 +22,10 @@ NO_MEMORY = (
     "the memory of its {product} is unknown; set the node label nvidia.com/gpu.memory to its MiB (gpu-feature-discovery"
     " writes it), or add the model to the setting GPUBROKER_EXTRA_GPU_MODELS"
 )
+NO_PROFILE = (
+    "{model} has no known MIG profile {profiles}; add it to the setting GPUBROKER_EXTRA_GPU_MODELS (manage.py read_gpus"
+    " on the node prints the value)"
+)
 VIRTUAL = (
     "its {product} is a virtual GPU: the hypervisor shares the card with other virtual machines, so it is not sold as"
     " a whole GPU; pass a whole card through to this virtual machine"
@@ -63,6 +67,8 @@ def identify_gpu(seen: GpuDescription, models: Iterable[GpuModelSpec]) -> GpuMod
     if listed := find_listed_model(seen, known):
         return listed
     memory_gb = nominal_memory_gb(seen.memory_mib) or _memory_in_name(product)
+    if not memory_gb and seen.mig_profile:  # the memory that is labelled is the slice's
+        raise UnidentifiedGpu(NO_PROFILE.format(model=product.name, profiles=seen.mig_profile))
     if not memory_gb:
         raise UnidentifiedGpu(NO_MEMORY.format(product=product.name))
     alike = [model for model in known if _product_line(model) == _product_line_of(product.name)]

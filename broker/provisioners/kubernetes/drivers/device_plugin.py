@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.geometry.gpu_identification import UnidentifiedGpu
+from broker.domain.geometry.gpu_identification import NO_PROFILE, UnidentifiedGpu
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.product_names import comparison_key
 from broker.domain.geometry.profiles import SHARES
@@ -20,23 +20,22 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
     DiscoveredSlice,
-    unsupported_nodes,
     with_nvlink_domain,
 )
 from broker.provisioners.kubernetes.drivers.slice_layouts import spread_slices
+from broker.provisioners.kubernetes.drivers.unsupported_devices import other_gpu_manager, unsupported_nodes
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
 GPU_RESOURCE, SHARED_GPU_RESOURCE = gfd.GPU_RESOURCE, f"{gfd.PREFIX}gpu.shared"
-NO_PROFILE = (
-    "{model} has no known MIG profile {profiles}; add it to the setting GPUBROKER_EXTRA_GPU_MODELS (manage.py read_gpus"
-    " on the node prints the value)"
-)
 MIG_INVALID = (
     "its MIG layout is invalid for the MIG strategy single: all GPUs must have the same one profile; set mig.strategy"
     " to mixed in the ClusterPolicy, or nvidia.com/mig.config to one profile for all GPUs"
 )
 NONE_OFFERED = "its {product} is not offered to pods: {why}"
-PLUGIN_SILENT = "the device plugin offers no devices; check that it and NVIDIA's driver run on the node"
+PLUGIN_SILENT = (
+    "the device plugin offers no devices; check that it and NVIDIA's driver run on the node (where DRA is used: that"
+    " NVIDIA's DRA driver publishes ResourceSlices)"
+)
 MIG_CHANGE_FAILED = (
     "changing its MIG layout to {config} failed; read the log of its mig-manager pod, and reboot the node if the GPU"
     " needs a reset"
@@ -112,6 +111,8 @@ class DevicePluginDriver:
 
     def _node(self, node: ClusterNode, found: gfd.GpuLabels) -> DiscoveredNode:
         name = node.metadata.name
+        if not gfd.offered_resources(node.status.allocatable) and (why := other_gpu_manager(node)):
+            return DiscoveredNode(name, (), (why,))
         if found.mig_invalid:
             return DiscoveredNode(name, (), (MIG_INVALID,))
         try:

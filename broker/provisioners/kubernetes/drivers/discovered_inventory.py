@@ -1,6 +1,6 @@
 """Discovered inventory of a cluster: nodes, their GPUs, and their slices."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -8,10 +8,6 @@ from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.host_resources import UNKNOWN, HostResources
 from broker.domain.geometry.published_profiles import PublishedProfiles
 from broker.domain.lifecycle.states import Isolation
-from broker.provisioners.kubernetes.client.objects import ClusterNode
-
-OTHER_VENDORS = {"amd.com/": "AMD", "gpu.intel.com/": "Intel", "habana.ai/": "Intel Gaudi"}
-UNSUPPORTED = "it has {vendor} GPUs ({offered}), which are seen and not supported yet; only NVIDIA GPUs are sold"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -84,20 +80,3 @@ def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:
     if not fabric:
         return node
     return replace(node, gpus=tuple(replace(gpu, fabric=fabric) for gpu in node.gpus))
-
-
-def unsupported_nodes(nodes: Iterable[ClusterNode], described: Collection[str]) -> list[DiscoveredNode]:
-    """Return the nodes with GPUs of other vendors, each with that as its problem."""
-    return [
-        DiscoveredNode(node.metadata.name, (), (why,))
-        for node in nodes
-        if node.metadata.name not in described and (why := _unsupported_gpus(node))
-    ]
-
-
-def _unsupported_gpus(node: ClusterNode) -> str:
-    for prefix, vendor in OTHER_VENDORS.items():
-        amounts = sorted(f"{name}: {n}" for name, n in node.status.allocatable.items() if name.startswith(prefix))
-        if amounts:
-            return UNSUPPORTED.format(vendor=vendor, offered=", ".join(amounts))
-    return ""

@@ -21,7 +21,6 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
     DiscoveredSlice,
-    unsupported_nodes,
     with_nvlink_domain,
 )
 from broker.provisioners.kubernetes.drivers.dra_devices import (
@@ -39,11 +38,20 @@ from broker.provisioners.kubernetes.drivers.dra_devices import (
     states_memory_slices,
     whole_gpus,
 )
+from broker.provisioners.kubernetes.drivers.unsupported_devices import other_gpu_manager, unsupported_nodes
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"  # GPUs with the same root are attached to one processor
 GPU_DEVICE_CLASS = "gpu.nvidia.com"  # NVIDIA's own class, which also serves nvidia.com/gpu
 INCOMPLETE_POOL = "its DRA driver has not published all ResourceSlices of its pool yet; its GPUs stay as they were"
+NO_SLICES = (
+    "its GPUs are not published as ResourceSlices; check that NVIDIA's DRA driver runs on this node, or register the"
+    " cluster with the driver automatic if a device plugin offers them"
+)
+NO_DEVICES = (
+    "its DRA driver publishes no devices; check that NVIDIA's driver runs on this node, and read the log of its DRA"
+    " driver's pod"
+)
 PASSED_THROUGH = "{names} are passed through to virtual machines (vfio), so pods cannot use them"
 # Characters that are safe inside quotes of a CEL expression.
 SAFE_TEXT = re.compile(r"[A-Za-z0-9./+_-]{1,80}", re.ASCII)
@@ -106,6 +114,8 @@ class DraDriver:
             for pool in newest_pools(slices)
             if pool.node in labels
         ]
+        silent = [_silent_node(node) for node in nodes if node.metadata.name not in {each.name for each in described}]
+        described += [node for node in silent if node]
         return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
     def _node(self, pool: PublishedPool, classes: Collection[str] | None, marks: Mapping[str, str]) -> DiscoveredNode:
@@ -130,6 +140,8 @@ class DraDriver:
                 new[model.name] = model
         if passed := [device.name for device in pool.devices if attribute_text(device, "type") == "vfio"]:
             problems.append(PASSED_THROUGH.format(names=", ".join(sorted(passed))))
+        if not pool.devices:
+            return DiscoveredNode(pool.node, (), (NO_DEVICES,), offers_none=True)
         return DiscoveredNode(pool.node, tuple(gpus), tuple(problems), tuple(new.values()))
 
     def _gpu(
@@ -193,6 +205,14 @@ class DraDriver:
         if classes is None or GPU_DEVICE_CLASS in classes:
             found[model.whole.name] = {0}
         return found
+
+
+def _silent_node(node: ClusterNode) -> DiscoveredNode | None:
+    """Return a node that has NVIDIA GPUs by its labels and publishes none; None for others."""
+    if gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable) is None:
+        return None
+    why, offered = other_gpu_manager(node), gfd.offered_resources(node.status.allocatable)
+    return DiscoveredNode(node.metadata.name, (), (why or NO_SLICES,), offers_none=not (why or offered))
 
 
 def _existing_slices(model: GpuModelSpec, static: list[Device]) -> tuple[DiscoveredSlice, ...]:

@@ -17,6 +17,7 @@ from broker.domain.geometry.gpu_identification import (
 )
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.product_names import comparison_key
+from broker.domain.geometry.published_profiles import PublishedProfiles
 from broker.domain.lifecycle.states import Isolation
 from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
@@ -24,16 +25,26 @@ from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, Unsuppo
 from broker.provisioners.kubernetes.drivers.discovered_inventory import (
     DiscoveredGpu,
     DiscoveredNode,
-    unsupported_nodes,
     with_nvlink_domain,
 )
+from broker.provisioners.kubernetes.drivers.unsupported_devices import other_gpu_manager, unsupported_nodes
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
 SCHEDULER = "hami-scheduler"
 REGISTER_ANNOTATION = "hami.io/node-nvidia-register"
 MEBIBYTES = 1024
 WHOLE_PERCENT = 100
-TEXT_FIELDS = 7
+TEXT_FIELDS, MODE_FIELD = 7, 8
+HANDSHAKES = ("hami.io/node-handshake", "hami.io/node-handshake-nvidia")
+REMOVED = (
+    "HAMi's scheduler has removed this node's GPUs, because its device plugin does not answer; check HAMi's device"
+    " plugin on this node."
+)
+SOLD_MODES = ("", "hami-core")  # how HAMi shares a GPU; its pods ask for hami-core
+OTHER_MODE = (
+    "HAMi shares it in mode {mode}, and leases need hami-core; change its operating mode in HAMi's device config"
+)
+NOTHING_OFFERED = PublishedProfiles(())
 NOTHING_REGISTERED = "HAMi registered no GPU here; check its device plugin on this node"
 
 
@@ -44,7 +55,8 @@ class HamiGpu(msgspec.Struct, frozen=True):
     type: str = ""
     devmem: int = 0  # MiB
     health: bool = True
-    numa: int | None = None
+    numa: int | None = None  # negative: unknown
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +112,17 @@ class HamiDriver:
                 continue
             if model not in self.models:
                 new[model.name] = model
-            below = "" if gpu.numa is None else str(gpu.numa)
+            below = "" if gpu.numa is None or gpu.numa < 0 else str(gpu.numa)
             found_gpu = DiscoveredGpu(index, gpu.id, model.name, Isolation.SOFT, (), gpu.health, numa=below)
+            if gpu.mode not in SOLD_MODES:  # what leases hold of it continues
+                problems.append(f"GPU {gpu.id}: {OTHER_MODE.format(mode=gpu.mode)}")
+                found_gpu = replace(found_gpu, published=NOTHING_OFFERED)
             # HAMi's plugin takes only XIDs that are not the application's for a fault of the GPU.
             gpus.append(replace(found_gpu, lost=not gpu.health))
         if not found:
-            problems.append(NOTHING_REGISTERED)
-        read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems), tuple(new.values()))
+            problems.append(other_gpu_manager(node) or NOTHING_REGISTERED)
+        refusal = REMOVED if is_removed(node) else ""
+        read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems), tuple(new.values()), refusal=refusal)
         return with_nvlink_domain(read, gfd.nvlink_domain(node.metadata.labels))
 
     def _describe(self, node: ClusterNode, gpu: HamiGpu) -> GpuDescription:
@@ -121,6 +137,11 @@ class HamiDriver:
 
 def _is_gpu_node(node: ClusterNode) -> bool:
     return REGISTER_ANNOTATION in node.metadata.annotations or gfd.read_gpu_labels(node.metadata.labels) is not None
+
+
+def is_removed(node: ClusterNode) -> bool:
+    """Tell whether HAMi's scheduler places nothing on a node, as its plugin has stopped."""
+    return any(node.metadata.annotations.get(name, "").startswith("Deleted") for name in HANDSHAKES)
 
 
 def registered_gpus(node: ClusterNode) -> list[HamiGpu]:
@@ -144,6 +165,7 @@ def registered_gpus(node: ClusterNode) -> list[HamiGpu]:
             devmem=int(entry[2]),
             health=entry[6] == "true",
             numa=int(entry[5]) if entry[5].isdigit() else None,
+            mode=entry[MODE_FIELD] if len(entry) > MODE_FIELD else "",
         )
         for entry in entries
     ]

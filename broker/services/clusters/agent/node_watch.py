@@ -10,7 +10,7 @@ from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
 from broker.provisioners.kubernetes.client import objects
 from broker.provisioners.kubernetes.client.kinds import NODE
 from broker.provisioners.kubernetes.client.objects import decode
-from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION
+from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION, is_removed
 from broker.provisioners.kubernetes.drivers.node_resources import AMOUNTS
 from broker.services.clusters.health import node_loss
 
@@ -73,5 +73,6 @@ def _inventory_digest(node: objects.ClusterNode) -> int:
             amounts,
             frozenset(node.metadata.labels.items()),
             node.metadata.annotations.get(REGISTER_ANNOTATION, ""),
+            is_removed(node),
         )
     )

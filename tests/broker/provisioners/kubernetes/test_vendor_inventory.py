@@ -341,6 +341,10 @@ def test_gke_partitions_and_shares_are_never_sold_as_whole_gpus(case: str) -> No
             {"gpu.intel.com/i915": "1", "gpu.intel.com/xe": "2"},
             "Intel GPUs (gpu.intel.com/i915: 1, gpu.intel.com/xe: 2)",
         ),
+        ({"intel.com/gpu": "1"}, "Intel GPUs (intel.com/gpu: 1)"),
+        ({"google.com/tpu": "4"}, "Google TPUs (google.com/tpu: 4)"),
+        ({"aws.amazon.com/neuroncore": "2"}, "AWS Neuron accelerators (aws.amazon.com/neuroncore: 2)"),
+        ({"huawei.com/Ascend910": "8"}, "Huawei Ascend accelerators (huawei.com/Ascend910: 8)"),
     ],
 )
 def test_gpus_of_other_vendors_are_reported_as_not_supported_yet(resources: dict[str, str], said: str) -> None:
@@ -350,6 +354,123 @@ def test_gpus_of_other_vendors_are_reported_as_not_supported_yet(resources: dict
         assert (found.name, found.gpus) == ("other", ())
         assert said in found.problems[0]
         assert "not supported yet" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}, "AMD GPUs (amd.com/gpu.product-name)"),
+        ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}, "Google TPUs"),
+        ({"karpenter.k8s.aws/instance-accelerator-name": "inferentia"}, "AWS Neuron accelerators"),
+        ({"karpenter.k8s.aws/instance-gpu-manufacturer": "amd"}, "AMD GPUs"),
+    ],
+)
+def test_devices_of_other_vendors_without_a_plugin_are_seen_by_their_labels(labels: dict[str, str], said: str) -> None:
+    for driver in (DevicePluginDriver(MODELS), DraDriver(MODELS), HamiDriver(MODELS)):
+        (found,) = driver.inventory([ready_node("other", labels, {"cpu": "64"})], [])
+        assert said in found.problems[0]
+        assert "not supported yet" in found.problems[0]
+
+
+@pytest.mark.parametrize("resources", [{"amd.com/gpu": "0"}, {"gpu.intel.com/xe_monitoring": "1"}])
+def test_resources_without_a_device_are_no_gpus(resources: dict[str, str]) -> None:
+    assert DevicePluginDriver(MODELS).inventory([ready_node("n1", {}, resources)], []) == []
+
+
+def test_nvidia_gpus_without_a_driver_are_seen_by_their_pci_label() -> None:
+    labels = {"feature.node.kubernetes.io/pci-10de.present": "true"}
+    for driver in (DevicePluginDriver(MODELS), DraDriver(MODELS), HamiDriver(MODELS)):
+        (found,) = driver.inventory([ready_node("n1", labels, {"cpu": "64"})], [])
+        assert "install NVIDIA's GPU operator" in found.problems[0]
+    assert HamiDriver(MODELS).inventory([ready_node("n1", labels, {"nvidia.com/gpu": "1"})], []) == []
+
+
+A10_LABELS = {"nvidia.com/gpu.product": "NVIDIA-A10", "nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "23028"}
+OTHER_MANAGERS = {
+    "passthrough": (
+        {"nvidia.com/gpu.workload.config": "vm-passthrough", "nvidia.com/gpu.present": "true"},
+        {"nvidia.com/GH100_H100_SXM5": "8"},
+        "given to virtual machines",
+    ),
+    "vgpu": (
+        {"nvidia.com/gpu.workload.config": "vm-vgpu", **A10_LABELS},
+        {"nvidia.com/NVIDIA_A10-12Q": "2"},
+        "given to virtual machines",
+    ),
+    "passthrough by default": (
+        {"nvidia.com/gpu.deploy.sandbox-device-plugin": "true", **A10_LABELS},
+        {"nvidia.com/a10": "2"},
+        "given to virtual machines",
+    ),
+    "volcano": (A10_LABELS, {"volcano.sh/vgpu-number": "20", "nvidia.com/gpu": "0"}, "Volcano's vGPU plugin"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_MANAGERS)
+def test_gpus_that_other_software_manages_are_refused_with_its_name(case: str) -> None:
+    labels, offered, said = OTHER_MANAGERS[case]
+    for driver in (DevicePluginDriver(MODELS), DraDriver(MODELS), HamiDriver(MODELS)):
+        (found,) = driver.inventory([ready_node("n1", labels, offered)], [])
+        assert found.gpus == ()
+        assert said in found.problems[0]
+
+
+@pytest.mark.parametrize("product", ["NVIDIA-B300-SXM6-AC-MIG-1g.36gb", "NVIDIA-A100X-MIG-1g.10gb"])
+def test_an_unknown_profile_of_the_strategy_single_is_refused_as_such(product: str) -> None:
+    """The memory that is labelled there is the slice's, so setting that label would not help."""
+    node = plain_node(product, "9728", 7, **{"nvidia.com/mig.strategy": "single"})
+    (found,) = DevicePluginDriver(MODELS).inventory([node], [])
+    assert "has no known MIG profile 1g." in found.problems[0]
+    assert "GPUBROKER_EXTRA_GPU_MODELS" in found.problems[0]
+
+
+@pytest.mark.parametrize("offered", [{}, {"nvidia.com/gpu": "2"}])
+def test_a_dra_node_without_resource_slices_says_so(offered: dict[str, str]) -> None:
+    (found,) = DraDriver(MODELS).inventory([ready_node("n1", A10_LABELS, offered), ready_node("cpu", {})], [])
+    assert "not published as ResourceSlices" in found.problems[0]
+    assert found.offers_none == (not offered)  # then GPUs it had are missing, which needs a confirmation if many are
+
+
+def test_a_dra_node_whose_pool_has_no_devices_says_so() -> None:
+    slices = slices_of("full-gpu-t4x2-openshift")
+    slices[0].spec.devices = []
+    (found,) = DraDriver(MODELS).inventory([ready_node(slices[0].spec.node_name, {})], slices)
+    assert (found.gpus, found.offers_none) == ((), True)
+    assert "publishes no devices" in found.problems[0]
+
+
+HAMI_GPU = '[{"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", "numa": %d, "mode": "%s"}]'
+
+
+def hami_node(numa: int = 0, mode: str = "hami-core", handshake: str = "") -> DiscoveredNode:
+    marks = {REGISTER_ANNOTATION: HAMI_GPU % (numa, mode), "hami.io/node-handshake": handshake}
+    (found,) = HamiDriver(MODELS).inventory([ready_node("n1", {}, {}, marks)], [])
+    return found
+
+
+def test_a_node_that_hamis_scheduler_has_removed_takes_nothing_new() -> None:
+    removed = hami_node(handshake="Deleted_2026.11.20 08:00:00")
+    assert "HAMi's scheduler has removed" in removed.refusal
+    assert len(removed.gpus) == 1  # its leases go on
+    assert hami_node(handshake="Requesting_2026.11.20 08:00:00").refusal == ""
+
+
+@pytest.mark.parametrize("mode", ["mig", "mps"])
+def test_a_gpu_that_hami_shares_in_another_mode_offers_nothing(mode: str) -> None:
+    found = hami_node(mode=mode)
+    assert [gpu.published.starts() if gpu.published else None for gpu in found.gpus] == [{}]
+    assert f"in mode {mode}" in found.problems[0]
+    assert [gpu.published for gpu in hami_node(mode="").gpus + hami_node().gpus] == [None, None]
+
+
+def test_the_mode_is_read_from_hamis_text_form_too() -> None:
+    text = "GPU-a,10,81559,100,NVIDIA-NVIDIA H100 80GB HBM3,-1,true,0,mig:"
+    (found,) = HamiDriver(MODELS).inventory([ready_node("n1", {}, {}, {REGISTER_ANNOTATION: text})], [])
+    assert [(gpu.numa, gpu.published.starts() if gpu.published else None) for gpu in found.gpus] == [("", {})]
+
+
+def test_a_negative_numa_node_of_hami_is_unknown() -> None:
+    assert [hami_node(numa=numa).gpus[0].numa for numa in (-1, 0, 1)] == ["", "0", "1"]
 
 
 def slices_of(*cases: str) -> list[ResourceSlice]:
