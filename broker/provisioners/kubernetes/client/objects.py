@@ -228,6 +228,7 @@ class Device(DeviceFields):
         if self.basic is not None:
             self.attributes, self.capacity = self.basic.attributes, self.basic.capacity
             self.consumes_counters, self.taints = self.basic.consumes_counters, self.basic.taints
+            self.allow_multiple_allocations = self.basic.allow_multiple_allocations
 
 
 class DevicePool(ApiStruct):

@@ -40,6 +40,10 @@ MIG_CHANGE_FAILED = (
     "changing its MIG layout to {config} failed; read the log of its mig-manager pod, and reboot the node if the GPU"
     " needs a reset"
 )
+UNKNOWN_RESOURCES = (
+    "the node offers {names} instead of nvidia.com/gpu; pods cannot use GPUs that are meant for virtual machines, and a"
+    " device plugin must not give them names of its own"
+)
 HAMI_MANAGES = "HAMi manages its GPUs; register this cluster with the driver hami or automatic"
 SLICES_SHARED = (
     "slices of {profiles} have replicas, so two tenants would get one slice; remove MIG from the device plugin's"
@@ -169,9 +173,18 @@ def _why_none_offered(node: ClusterNode, found: gfd.GpuLabels) -> str:
     labels, why = node.metadata.labels, PLUGIN_SILENT
     if labels.get(f"{gfd.PREFIX}mig.config.state") == "failed":
         why = MIG_CHANGE_FAILED.format(config=labels.get(f"{gfd.PREFIX}mig.config", "another one"))
+    elif renamed := _unknown_resources(node):
+        why = UNKNOWN_RESOURCES.format(names=", ".join(renamed))
     elif any(name.startswith("hami.io/") for name in node.metadata.annotations):
         why = HAMI_MANAGES
     return NONE_OFFERED.format(product=found.product, why=why)
+
+
+def _unknown_resources(node: ClusterNode) -> list[str]:
+    """Return the names by which a node offers NVIDIA devices, none of which is a GPU or slice to us."""
+    return sorted(
+        name for name in node.status.allocatable if name.startswith(gfd.PREFIX) and _allocatable_amount(node, name)
+    )
 
 
 def _has_gpu_capacity(node: ClusterNode) -> bool:

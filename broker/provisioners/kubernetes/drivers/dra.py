@@ -41,6 +41,7 @@ from broker.provisioners.kubernetes.drivers.dra_devices import (
 from broker.provisioners.kubernetes.drivers.unsupported_devices import other_gpu_manager, unsupported_nodes
 from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
+PCI_ADDRESS = "resource.kubernetes.io/pciBusID"
 PCIE_ROOT = "resource.kubernetes.io/pcieRoot"  # GPUs with the same root are attached to one processor
 GPU_DEVICE_CLASS = "gpu.nvidia.com"  # NVIDIA's own class, which also serves nvidia.com/gpu
 INCOMPLETE_POOL = "its DRA driver has not published all ResourceSlices of its pool yet; its GPUs stay as they were"
@@ -138,8 +139,11 @@ class DraDriver:
                 continue
             if model not in self.models:
                 new[model.name] = model
-        if passed := [device.name for device in pool.devices if attribute_text(device, "type") == "vfio"]:
-            problems.append(PASSED_THROUGH.format(names=", ".join(sorted(passed))))
+        passed = [device for device in pool.devices if attribute_text(device, "type") == "vfio"]
+        gpus = [_with_passed_through(gpu, whole, passed) for gpu in gpus]
+        shared = {name for gpu in gpus for name in gpu.devices}
+        if only_passed := sorted(device.name for device in passed if device.name not in shared):
+            problems.append(PASSED_THROUGH.format(names=", ".join(only_passed)))
         if not pool.devices:
             return DiscoveredNode(pool.node, (), (NO_DEVICES,), offers_none=True)
         return DiscoveredNode(pool.node, tuple(gpus), tuple(problems), tuple(new.values()))
@@ -205,6 +209,16 @@ class DraDriver:
         if classes is None or GPU_DEVICE_CLASS in classes:
             found[model.whole.name] = {0}
         return found
+
+
+def _with_passed_through(gpu: DiscoveredGpu, whole: Sequence[Device], passed: Sequence[Device]) -> DiscoveredGpu:
+    """Add the devices by which the same GPU may be passed through to a virtual machine.
+
+    A claim of others for one of them holds the GPU.
+    """
+    addresses = {attribute_text(each, PCI_ADDRESS) for each in whole if each.name in gpu.devices} - {""}
+    also = [each.name for each in passed if attribute_text(each, PCI_ADDRESS) in addresses]
+    return replace(gpu, devices=tuple(sorted({*gpu.devices, *also})))
 
 
 def _silent_node(node: ClusterNode) -> DiscoveredNode | None:

@@ -415,6 +415,11 @@ def test_gpus_that_other_software_manages_are_refused_with_its_name(case: str) -
         assert said in found.problems[0]
 
 
+def test_resources_of_unknown_names_are_named() -> None:
+    (found,) = DevicePluginDriver(MODELS).inventory([ready_node("n1", A10_LABELS, {"nvidia.com/GA102GL_A10": "2"})], [])
+    assert "the node offers nvidia.com/GA102GL_A10 instead of nvidia.com/gpu" in found.problems[0]
+
+
 @pytest.mark.parametrize("product", ["NVIDIA-B300-SXM6-AC-MIG-1g.36gb", "NVIDIA-A100X-MIG-1g.10gb"])
 def test_an_unknown_profile_of_the_strategy_single_is_refused_as_such(product: str) -> None:
     """The memory that is labelled there is the slice's, so setting that label would not help."""
@@ -437,6 +442,27 @@ def test_a_dra_node_whose_pool_has_no_devices_says_so() -> None:
     (found,) = DraDriver(MODELS).inventory([ready_node(slices[0].spec.node_name, {})], slices)
     assert (found.gpus, found.offers_none) == ((), True)
     assert "publishes no devices" in found.problems[0]
+
+
+def test_a_gpu_that_may_be_passed_through_is_held_by_a_claim_for_that() -> None:
+    gpus, vfio = slices_of("full-gpu-h100-v1", "vfio-passthrough")
+    bus = "resource.kubernetes.io/pciBusID"
+    vfio.spec.devices[0].attributes[bus] = gpus.spec.devices[0].attributes[bus]
+    gpus.spec.devices.append(vfio.spec.devices[0])
+    (found,) = DraDriver(MODELS).inventory([ready_node(gpus.spec.node_name, {})], [gpus])
+    assert [gpu.devices for gpu in found.gpus] == [("gpu-0",), ("gpu-1", "gpu-vfio-0")]
+    assert found.problems == ()
+
+
+def test_devices_that_allow_several_allocations_are_not_sold_in_the_form_of_v1beta1_either() -> None:
+    body = json.loads(json.dumps(SLICES["consumable-shares"]["object"]))
+    device = body["spec"]["devices"][0]
+    body["spec"]["devices"] = [{"name": device.pop("name"), "basic": device}]
+    (found,) = DraDriver(MODELS).inventory(
+        [ready_node(body["spec"]["nodeName"], {})], [msgspec.convert(body, ResourceSlice)]
+    )
+    assert found.gpus == ()
+    assert "several allocations at once" in found.problems[0]
 
 
 HAMI_GPU = '[{"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", "numa": %d, "mode": "%s"}]'
