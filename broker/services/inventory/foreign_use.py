@@ -53,7 +53,7 @@ def close_slots(
 
 
 def close_gpus_of_plugin_pods(columns: Mapping[int, dict[str, Any]], report: DiscoveredNode) -> str:
-    """Mark in the columns all GPUs of a DRA node, if pods of others hold some by a device plugin; return why."""
+    """Close all GPUs of a DRA node whose device plugin serves pods of others; return why."""
     held = _held_resources(report.foreign) if report.driver == DRA else {}
     if not held:
         return ""

@@ -181,7 +181,7 @@ def _why_none_offered(node: ClusterNode, found: gfd.GpuLabels) -> str:
 
 
 def _unknown_resources(node: ClusterNode) -> list[str]:
-    """Return the names by which a node offers NVIDIA devices, none of which is a GPU or slice to us."""
+    """Return the NVIDIA resources of a node that offers neither GPUs nor slices."""
     return sorted(
         name for name in node.status.allocatable if name.startswith(gfd.PREFIX) and _allocatable_amount(node, name)
     )

@@ -212,7 +212,7 @@ class DraDriver:
 
 
 def _with_passed_through(gpu: DiscoveredGpu, whole: Sequence[Device], passed: Sequence[Device]) -> DiscoveredGpu:
-    """Add the devices by which the same GPU may be passed through to a virtual machine.
+    """Add the devices that pass a GPU through to virtual machines.
 
     A claim of others for one of them holds the GPU.
     """
@@ -222,7 +222,7 @@ def _with_passed_through(gpu: DiscoveredGpu, whole: Sequence[Device], passed: Se
 
 
 def _silent_node(node: ClusterNode) -> DiscoveredNode | None:
-    """Return a node that has NVIDIA GPUs by its labels and publishes none; None for others."""
+    """Return a node whose labelled GPUs are not published; None for others."""
     if gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable) is None:
         return None
     why, offered = other_gpu_manager(node), gfd.offered_resources(node.status.allocatable)

@@ -99,7 +99,7 @@ def has_fatal_taint(device: Device) -> bool:
 
 
 def is_gpu_lost(device: Device) -> bool:
-    """Return whether a taint says that the GPU of a device is gone, with everything on it."""
+    """Return whether a taint says that the GPU of a device is gone."""
     return any(taint.key == GPU_LOST and taint.effect in REFUSING_EFFECTS for taint in device.taints)
 
 

@@ -1,4 +1,7 @@
-"""Devices that are seen on nodes and not sold: of other vendors, without a driver, or managed by other software."""
+"""Devices that are seen on nodes and not sold.
+
+They are of other vendors, have no driver, or are managed by other software.
+"""
 
 from collections.abc import Collection, Iterable
 
@@ -63,7 +66,7 @@ def unsupported_nodes(nodes: Iterable[ClusterNode], described: Collection[str]) 
 
 
 def other_gpu_manager(node: ClusterNode) -> str:
-    """Return which other software has taken a node's NVIDIA GPUs, and what to do; else empty."""
+    """Return which other software manages a node's NVIDIA GPUs; else empty."""
     labels = node.metadata.labels
     sandboxed = any(labels.get(name) == "true" for name in SANDBOX_LABELS)
     if labels.get(WORKLOAD_LABEL, "").startswith("vm-") or (sandboxed and WORKLOAD_LABEL not in labels):

@@ -265,6 +265,8 @@ def test_a_gpu_product_without_memory_adds_no_inventory_and_says_why(
             {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "PLEG is not healthy"}]}},
             "It is not ready: PLEG is not healthy",
         ),
+        ({"status": {"conditions": []}}, "its kubelet has not reported yet"),
+        ({"metadata": {"deletionTimestamp": "2026-07-01T12:00:00Z"}}, "It is being deleted"),
     ],
 )
 def test_a_node_that_refuses_pods_is_out_of_sale_until_it_takes_them(
