@@ -114,7 +114,12 @@ def _is_mig_capable(node: ClusterNode) -> bool:
 
 
 def _check_sellable(s: ClusterSnapshot) -> CheckResult:
-    problems = [f"{node.name}: {problem}" for node in require_readable(s.inventory) for problem in node.problems]
+    problems = [
+        f"{node.name}: {problem}"
+        for node in require_readable(s.inventory)
+        for problem in (*node.problems, node.refusal)
+        if problem
+    ]
     if problems:
         return warn(
             list_some(problems, 2), "Fix the listed problems. These GPUs are not sold until then; all others are."

@@ -213,6 +213,7 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("sellable-gpus", with_nodes(node(gpu__product="NVIDIA-NEXT-9000")), OK, "8 GPUs can be sold"),
     ("sellable-gpus", with_nodes(node(gpu__product=None)), WARN, "labels name no GPU product"),
     ("sellable-gpus", changed(inventory=[DiscoveredNode("gpu-1")]), BAD, "no GPU"),
+    ("sellable-gpus", changed(inventory=[DiscoveredNode("gpu-1", refusal="It offers both.")]), WARN, "It offers both."),
     ("devices-agree", with_nodes(node(what=CUT)), OK, "agree"),
     (
         "devices-agree",
