@@ -350,9 +350,51 @@ def test_an_event_that_happens_again_is_a_line_again() -> None:
         (
             "FailedScheduling",
             "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity.",
-            "No node accepts it yet: 1 Insufficient nvidia.com/gpu, 2 node(s) didn't match Pod's node affinity.",
+            "No node accepts it yet: not enough nvidia.com/gpu is free.",
         ),
-        ("OddReason", "said\n  this", "OddReason: said this."),
+        (
+            "FailedScheduling",
+            "0/9 nodes are available: 1 node(s) had untolerated taint {team: kestrel}, 8 node(s) didn't match Pod's"
+            " node affinity/selector. preemption: 0/9 nodes are available: 9 Preemption is not helpful.",
+            "No node accepts it yet: its node has a taint.",
+        ),
+        (
+            "Preempted",
+            "Preempted by pod l-other-g2-0 on node gpu-node-17",
+            "It was removed for a pod of higher priority.",
+        ),
+        (
+            "FailedMount",
+            'MountVolume.SetUp failed for volume "pvc-1": mount.nfs: Connection timed out 10.1.2.3:/export/kestrel',
+            "A volume cannot be mounted yet.",
+        ),
+        (
+            "FailedPrepareDynamicResources",
+            "Failed to prepare dynamic resources: NodePrepareResources failed for claim gpub-x/l-1: device gpu-3 busy",
+            "Its node cannot prepare its GPU yet.",
+        ),
+        (
+            "TopologyAffinityError",
+            "Resources cannot be allocated with Topology locality",
+            "Its node has no GPUs and CPUs of one NUMA node left for it.",
+        ),
+        (
+            "NotTriggerScaleUp",
+            "pod didn't trigger scale-up: 3 node(s) didn't match Pod's node affinity/selector",
+            "The cluster adds no node for it.",
+        ),
+        ("OutOfcpu", "Node didn't have enough resource: cpu, requested: 8, used: 90", "Its node rejected it."),
+        (
+            "Failed",
+            'Error: dial tcp 10.0.12.34:443: lookup nfs-1.storage.svc.cluster.local: nfs-1:/export/a, image "a/b:1"',
+            'The container cannot be started: dial tcp …: lookup … …, image "a/b:1".',
+        ),
+        (
+            "Unhealthy",
+            'Readiness probe failed: Get "https://[fd00::1:2]:8080/": refused',
+            'A health check failed: Readiness probe failed: Get "https://…/": refused.',
+        ),
+        ("OddReason", "node gpu-17 said\n  this", "OddReason."),
         ("NodeNotReady", "Node is not ready", "Its node is not ready."),
     ],
 )
