@@ -34,6 +34,7 @@ from ports import outbox
 RECHECK_AFTER = timedelta(seconds=10)  # and the sweep runs every five: nothing under way waits over 15 s
 ACTIVE_CHECK_INTERVAL = timedelta(minutes=4)  # how often an active lease is checked
 DEGRADED_CHECK_INTERVAL = timedelta(minutes=1)  # how often one whose program is not ready is checked
+MAX_CLOSED_NODES = 2  # that one lease may close for all
 MAX_PLACEMENTS = 12  # placements tried before the lease is given up
 S, K = LeaseState, ObservationKind
 ObservationHandler = Callable[[Lease, Observation, datetime], None]
@@ -167,7 +168,12 @@ def _place_elsewhere(lease: Lease, observation: Observation, now: datetime) -> N
 
 
 def _close_refusing_node(lease: Lease, observation: Observation, now: datetime) -> None:
-    """Close the node that refused a lease, if the lease has only one."""
+    """Close the node that refused a lease, if the lease has only one.
+
+    A lease that further nodes refuse is the likely reason itself.
+    """
+    if abandoned_placements.count_abandoned(lease) >= MAX_CLOSED_NODES:
+        return
     held = lease.allocations.filter(generation=lease.generation, released_at=None)
     nodes = set(held.values_list("gpu__node", flat=True))
     if len(nodes) == 1:

@@ -85,3 +85,11 @@ def test_a_lease_that_waits_is_placed_when_a_refusing_node_is_sold_again(
     hardware.reopen_nodes(now=sim.now)
     sim.run(20)
     assert reload_lease(lease).state == LeaseState.ACTIVE
+
+
+def test_a_lease_that_every_node_refuses_closes_only_two(cluster: RefusingProvisioner, sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-2", REGION, MODEL, nodes=3, gpus_per_node=2))
+    cluster.full = set(Node.objects.values_list("pk", flat=True))
+    sim.request_lease(create_tenant(), offering("whole-gpu"))
+    sim.run_with_sweeps(120)
+    assert Node.objects.exclude(refused_reason="").count() == 2
