@@ -12,14 +12,25 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "pod-fau
 HEAD = """# Why pods end or do not start
 
 Whose fault it is decides what happens to a lease. The first row that matches decides; every driver uses this table
-(`broker/provisioners/kubernetes/observe/pod_faults.py`). A program that ends by itself matches no row.
+(`broker/provisioners/kubernetes/observe/pod_faults.py`). A program that ends by itself matches no row, also if its pod
+is evicted later.
+
+Nothing that a tenant writes matches a row. A message counts only with a reason that a kubelet or runtime gives for a
+container that never started: the message of any other reason may be the last words of the program. Quoted names, the
+command and the answer of a registry are left out before a message is compared.
 
 | whose fault | charged | what happens |
 |---|---|---|
 | the provider's | until it last ran | lost: placed again before its start, else ended as `device_lost` |
 | the tenant's | until its end | the lease ends as a failed command does |
 
+A failed pod with any other reason, in which no container ever started, was rejected by its node: the provider's.
+
 A container that cannot start on its node is lost after 60 seconds, so that a restarting driver harms nobody.
+
+A pod that the scheduler does not place after 45 seconds is refused by its node, which is closed for 5 minutes, unless
+the reason is the lease's own volume: then the lease waits for it, or is placed elsewhere, and the node stays in sale. A
+lease closes at most two nodes.
 
 Written by `python -m tests.architecture.pod_faults`; a test compares the page with the table.
 """

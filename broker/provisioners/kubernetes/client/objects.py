@@ -135,6 +135,7 @@ class PodStatus(MessageStruct):
     start_time: datetime | None = None
     conditions: list[ObjectCondition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
 
 
 class ObservedPod(ApiStruct):

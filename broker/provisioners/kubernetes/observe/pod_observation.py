@@ -16,11 +16,15 @@ from broker.provisioners.kubernetes.client.objects import (
     ObservedPod,
 )
 from broker.provisioners.kubernetes.observe.pod_faults import (
-    CONTAINER_RULES,
     FaultRule,
     PodFault,
+    fault_of_container,
     fault_of_pod,
-    match_rule,
+)
+from broker.provisioners.kubernetes.observe.scheduler_messages import (
+    StorageProblem,
+    find_storage_problem,
+    plain_reasons,
 )
 
 GPU_START_TIMEOUT = timedelta(seconds=60)  # a device plugin or driver that restarts needs less
@@ -37,6 +41,8 @@ IMAGE_PULL_ERRORS = (
 CONTAINER_CREATE_ERRORS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 CONTAINER_START_ERRORS = ("StartError", "ContainerCannotRun")
 CONTAINER_STARTING = ("", "ContainerCreating", "PodInitializing")
+UNSCHEDULED_REASONS = ("Unschedulable", "SchedulerError")
+LONG_START = timedelta(minutes=10)  # after this a start without any report is called what it is
 FINAL_PHASES = ("Succeeded", "Failed")
 NO_START = "the container cannot be started"
 UNHEALTHY_DEVICE = "its GPU is reported as unhealthy"
@@ -251,7 +257,7 @@ def _unhealthy_device(pod: ObservedPod) -> str:
 
 
 def _observe_starting(pod: ObservedPod, now: datetime) -> Observation:
-    for status in pod.status.container_statuses:
+    for status in (*_unfinished_init_containers(pod), *pod.status.container_statuses):
         if status.state.waiting is not None:
             return _observe_waiting(pod, status, now)
         ended = status.state.terminated
@@ -259,8 +265,38 @@ def _observe_starting(pod: ObservedPod, now: datetime) -> Observation:
             return Observation(
                 ObservedState.PENDING, _join_detail(NO_START, ended.message.strip()), again_in_s=AGAIN_SOON_S
             )
-    text = "starting" if pod.status.phase == "Running" else "pulling image"
-    return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_SOON_S)
+    return Observation(ObservedState.PENDING, _starting_text(pod, now), again_in_s=AGAIN_SOON_S)
+
+
+def _unfinished_init_containers(pod: ObservedPod) -> list[ContainerStatus]:
+    """Return the init containers that failed to start; those before them are done."""
+    return [
+        each
+        for each in pod.status.init_container_statuses
+        if each.state.waiting and each.state.waiting.reason not in CONTAINER_STARTING
+    ]
+
+
+def _starting_text(pod: ObservedPod, now: datetime) -> str:
+    """Return what a pod does that has a node and no fault.
+
+    A kubelet does not report a pull as such: it pulls between the sandbox and the container.
+    """
+    if pod.status.phase == "Unknown":
+        return "its node does not report"
+    if pod.status.phase == "Running":
+        return "starting"
+    if pod.status.start_time is None and not pod.status.container_statuses:
+        return "waiting for its node to accept it"
+    sandbox = pod.condition("PodReadyToStartContainers")
+    if sandbox is not None and not sandbox.holds:
+        return "preparing its volumes and network"
+    if any(each.state.running for each in pod.status.init_container_statuses):
+        return "preparing its container"
+    waits_s = (now - (pod.status.start_time or pod.metadata.creation_timestamp or now)).total_seconds()
+    if waits_s >= LONG_START.total_seconds():
+        return f"pulling image or creating its container for {int(waits_s // 60)} minutes"
+    return "pulling image" if sandbox is not None else "preparing its container"
 
 
 def _has_started(pod: ObservedPod) -> bool:
@@ -317,12 +353,18 @@ def _observe_unscheduled(pod: ObservedPod, now: datetime) -> Observation:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates) or "unnamed"
         text = f"waiting for the cluster's own queue to admit it (scheduling gates: {gates})"
         return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_LATER_S)
-    if placed is None or placed.reason != "Unschedulable":
+    if placed is None or placed.reason not in UNSCHEDULED_REASONS:
         return Observation(ObservedState.PENDING, "waiting for its node", again_in_s=AGAIN_SOON_S)
     since = placed.last_transition_time or pod.metadata.creation_timestamp or now
-    if now - since < UNSCHEDULABLE_AFTER:
+    storage, reasons = find_storage_problem(placed.message), plain_reasons(placed.message)
+    if storage is StorageProblem.TIME:
+        text = _join_detail("waiting for its volume", reasons)
+        return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_LATER_S)
+    if now - since < UNSCHEDULABLE_AFTER or placed.reason != "Unschedulable":
         return Observation(ObservedState.PENDING, "waiting for its node", again_in_s=AGAIN_LATER_S)
-    text = _join_detail("its node does not accept it", placed.message)
+    if storage is StorageProblem.OTHER_NODE:  # the node takes other pods
+        return Observation(ObservedState.LOST, _join_detail("its volume needs another node", reasons), last_seen=since)
+    text = _join_detail("its node does not accept it", reasons)
     return Observation(ObservedState.LOST, text, last_seen=since, refused_by_node=True)
 
 
@@ -331,7 +373,10 @@ def _observe_waiting(pod: ObservedPod, status: ContainerStatus, now: datetime) -
     reason, message = (waiting.reason, waiting.message) if waiting else ("", "")
     tried = now - (pod.metadata.creation_timestamp or now)
     failed = status.last_state.terminated if reason == "CrashLoopBackOff" else None
-    fault = match_rule(CONTAINER_RULES, *((failed.reason, failed.message) if failed else (reason, message)))
+    if failed and failed.reason not in CONTAINER_START_ERRORS:  # it ran, and is restarted in its place
+        fault = None
+    else:
+        fault = fault_of_container(*((failed.reason, failed.message) if failed else (reason, message)))
     if fault and fault.fault is PodFault.PROVIDER and tried >= GPU_START_TIMEOUT:
         text = _join_detail(fault.text, _last_line(failed.message if failed else message))
         return Observation(ObservedState.LOST, text, last_seen=_idle_since(pod), refused_by_node=fault.by_node)
@@ -358,7 +403,7 @@ def _observe_waiting(pod: ObservedPod, status: ContainerStatus, now: datetime) -
     if reason not in CONTAINER_STARTING:
         text = _join_detail(f"its container waits ({reason})", message)
         return Observation(ObservedState.PENDING, text, again_in_s=AGAIN_LATER_S)
-    return Observation(ObservedState.PENDING, "pulling image", again_in_s=AGAIN_SOON_S)
+    return Observation(ObservedState.PENDING, _starting_text(pod, now), again_in_s=AGAIN_SOON_S)
 
 
 def _pending_or_refused(text: str, tried: timedelta) -> Observation:

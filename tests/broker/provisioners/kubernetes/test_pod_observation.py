@@ -94,9 +94,33 @@ def test_the_newest_pod_determines_the_state_of_its_rank() -> None:
     assert state_and_text(pod("Running", age=5, conditions=[READY]), old)[0] is ObservedState.READY
 
 
-def test_a_pending_container_is_reported_as_pulling_its_image() -> None:
-    assert state_and_text(waiting("ContainerCreating")) == (ObservedState.PENDING, "pulling image")
-    assert state_and_text(pod("Pending")) == (ObservedState.PENDING, "pulling image")
+def creating(sandbox: str = "", **more: Any) -> ObservedPod:
+    conditions = [{"type": "PodReadyToStartContainers", "status": sandbox}] if sandbox else []
+    container_statuses = container(waiting={"reason": "ContainerCreating"})
+    return pod("Pending", startTime=MADE, conditions=conditions, containerStatuses=container_statuses, **more)
+
+
+def test_a_container_whose_sandbox_is_ready_is_reported_as_pulling_its_image() -> None:
+    assert state_and_text(creating("True")) == (ObservedState.PENDING, "pulling image")
+
+
+@pytest.mark.parametrize(
+    ("started", "after_s", "text"),
+    [
+        (pod("Pending"), 0, "waiting for its node to accept it"),
+        (creating("False"), 2400, "preparing its volumes and network"),
+        (creating(), 0, "preparing its container"),
+        (creating("True"), 2400, "pulling image or creating its container for 40 minutes"),
+        (
+            creating("True", initContainerStatuses=container(running={"startedAt": STARTED})),
+            0,
+            "preparing its container",
+        ),
+        (pod("Unknown", containerStatuses=container(running={"startedAt": STARTED})), 0, "its node does not report"),
+    ],
+)
+def test_a_start_is_reported_as_what_it_is(started: ObservedPod, after_s: int, text: str) -> None:
+    assert state_and_text(started, now=MADE + timedelta(seconds=after_s)) == (ObservedState.PENDING, text)
 
 
 def test_an_image_pull_failure_is_pending_until_its_timeout() -> None:
@@ -152,7 +176,8 @@ def test_a_crash_loop_is_pending_with_its_exit_count() -> None:
 
 
 def unplaced(reason: str, **more: Any) -> ObservedPod:
-    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/3 nodes", **more}
+    message = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector."
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message, **more}
     return pod("Pending", node="", conditions=[condition])
 
 
@@ -161,8 +186,48 @@ def test_an_unschedulable_pod_is_lost_after_45_seconds() -> None:
     assert state_and_text(stuck) == (ObservedState.PENDING, "waiting for its node")
     assert state_and_text(stuck, now=MADE + timedelta(seconds=45)) == (
         ObservedState.LOST,
-        "its node does not accept it: 0/3 nodes",
+        "its node does not accept it: not enough cpu is free",
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("1 node(s) had volume node affinity conflict, 4 node(s) didn't match", "its volume cannot be reached from"),
+        ("1 node(s) exceed max volume count", "its node has as many volumes as it may"),
+        ("1 node(s) had no available volume zone", "its volume cannot be reached from"),
+        ("1 node(s) didn't find available persistent volumes to bind", "no storage fits its volume"),
+        ("1 node(s) did not have enough free storage", "there is too little storage"),
+    ],
+)
+def test_a_volume_that_needs_another_node_closes_none(message: str, text: str) -> None:
+    stuck = unplaced("Unschedulable", lastTransitionTime=MADE, message=f"0/5 nodes are available: {message}.")
+    found = observe_pods([stuck], ranks=1, now=LATE)
+    assert (found.seen, found.refused_by_node) == (ObservedState.LOST, False)
+    assert found.text.startswith(f"its volume needs another node: {text}")
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "text"),
+    [
+        ("Unschedulable", "pod has unbound immediate PersistentVolumeClaims", "its volume is not provisioned yet"),
+        (
+            "SchedulerError",
+            'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
+            "its volume could not be bound in time",
+        ),
+        ("Unschedulable", 'persistentvolumeclaim "v-1" not found', "its volume has no storage in its cluster"),
+        ("Unschedulable", 'persistentvolumeclaim "v-1" is being deleted', "its volume is being deleted"),
+        (
+            "Unschedulable",
+            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+            "another pod uses its volume",
+        ),
+    ],
+)
+def test_a_pod_whose_volume_is_not_ready_waits(reason: str, message: str, text: str) -> None:
+    stuck = unplaced(reason, lastTransitionTime=MADE, message=f"0/5 nodes are available: {message}.")
+    assert state_and_text(stuck, now=LATE) == (ObservedState.PENDING, f"waiting for its volume: {text}")
 
 
 def test_a_pod_not_yet_scheduled_is_pending() -> None:

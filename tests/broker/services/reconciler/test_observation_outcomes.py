@@ -90,7 +90,7 @@ def test_repeated_progress_is_stored_once(scene: Scene) -> None:
         Lease.objects.filter(pk=scene.lease.pk).update(progress={})
     scene.anchor()
     scene.pod({"phase": "Pending"})
-    assert reload_lease(scene.lease).progress["text"] == "pulling image"
+    assert reload_lease(scene.lease).progress["text"] == "waiting for its node to accept it"
     version = reload_lease(scene.lease).version
     scene.pod({"phase": "Pending", "reason": "still"})
     assert reload_lease(scene.lease).version == version
@@ -116,7 +116,7 @@ def test_a_launch_updates_its_lease_once_for_progress_and_once_when_active(
     scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
     scene.pod(RUNNING)
     scene.pod({**RUNNING, "reason": "and well"})
-    assert reported == ["pulling image", "readiness verified"]
+    assert reported == ["waiting for its node to accept it", "readiness verified"]
     assert (scene.state, scene.enqueued) == ("active", [])
 
 
