@@ -333,6 +333,7 @@ QUOTE_TTL_S = env.quote_ttl_s
 SPOT_FREE_INTERRUPTION_S = env.spot_free_interruption_s
 SPOT_NOTICE_S, SPOT_MIN_RUNTIME_S = env.spot_notice_s, env.spot_min_runtime_s
 PROVISION_TIMEOUT_S = env.provision_timeout_s
+NODE_SILENCE_TIMEOUT_S = env.node_silence_timeout_s
 LEASE_END_NOTICES_S = env.lease_end_notices_s
 LOG_MAX_BYTES = env.log_max_bytes
 LOG_RETENTION_DAYS = env.log_retention_days

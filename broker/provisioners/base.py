@@ -122,6 +122,8 @@ class Observation:
     refused_by_node: bool = False  # its node did not accept it, whatever its cluster says of the node
     answered: bool = True  # False: unknown; made up by a caller that got no answer
     running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
+    node_silent: bool = False  # its node sends no heartbeats, and may be back
+    will_restart: bool = False  # its pod was ended by its node or cluster, and its controller creates another
     device_doubt: bool = False  # it is ready, but may have lost its device
     undated: bool = False  # lost at an unknown moment up to `last_seen`: the first such observation counts
     remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded

@@ -17,7 +17,7 @@ from broker.domain.geometry.cpu_blocks import device_name
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH, TEMPLATES
-from broker.models import Gpu, ImagePrepull, Node, NodeState, SimulatedPod, SimulatedVolume
+from broker.models import Gpu, ImagePrepull, InventoryChange, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import (
     CommandFailed,
     HeldPod,
@@ -32,6 +32,7 @@ from broker.provisioners.base import (
 from broker.provisioners.simulated_programs import batch_end, program_lines
 from ports.postgres.sql_statements import load_sql
 from ports.rng import Rng
+from tenants.services.actors import SYSTEM
 
 PULL_S, START_S, DELETE_S, SPREAD = 2.6, 1.2, 0.8, 0.35
 SHORTEST_S = 0.001  # times are stored in microseconds: anything shorter than this is zero
@@ -159,8 +160,10 @@ class SimulatedProvisioner:
         return self._progress(spec, pod, now)
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
+        """Return the loss of a node or GPU; a node that an operator marked as lost is not waited for."""
         bad = Q(lost_since__isnull=False) | Q(node__state=NodeState.LOST)
         columns = (
+            "node",
             "node__state",
             "node__name",
             "node__state_since",
@@ -172,12 +175,14 @@ class SimulatedProvisioner:
         gpu = Gpu.objects.filter(bad, pk__in=[s.gpu for s in spec.slices]).order_by("pk").values_list(*columns).first()
         if gpu is None:
             return None
-        state, node, node_since, model, index, reason, since = gpu
+        node_id, state, node, node_since, model, index, reason, since = gpu
         if state == NodeState.LOST:
-            text, since = f"node {node} is unreachable", node_since
-        else:
-            why = f": {reason}" if reason else ""
-            text = f"{device_name(model, index)} of {node} failed{why}"
+            losses = InventoryChange.objects.filter(node=node_id, gpu=None, after=NodeState.LOST)
+            is_silent = losses.order_by("id").values_list("actor_label", flat=True).last() == SYSTEM.label
+            text = f"node {node} is unreachable"
+            return Observation(ObservedState.LOST, text, last_seen=node_since, node_silent=is_silent)
+        why = f": {reason}" if reason else ""
+        text = f"{device_name(model, index)} of {node} failed{why}"
         return Observation(ObservedState.LOST, text, last_seen=since)
 
     def _progress(self, spec: ProvisionSpec, pod: SimulatedPod, now: datetime) -> Observation:

@@ -10,7 +10,8 @@ NEXT_STATES: dict[LeaseState, frozenset[LeaseState]] = {
     # Back to the queue: the node was lost before the lease was active, so it is placed again.
     S.PROVISIONING: frozenset({S.ACTIVE, S.QUEUED, S.RELEASING}),
     # Active to active is the metering tick: it closes a segment so that its seconds can be charged.
-    S.ACTIVE: frozenset({S.ACTIVE, S.STOPPING, S.RELEASING}),
+    # Back to provisioning: its node was silent for a while, in which nothing proved that it ran.
+    S.ACTIVE: frozenset({S.ACTIVE, S.PROVISIONING, S.STOPPING, S.RELEASING}),
     S.STOPPING: frozenset({S.STOPPED, S.RELEASING}),
     S.STOPPED: frozenset({S.QUEUED, S.RELEASING}),
     S.RELEASING: frozenset({S.RELEASED, S.FAILED}),

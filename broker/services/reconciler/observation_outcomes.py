@@ -14,11 +14,12 @@ from django.conf import settings
 from django.db.models import F
 
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
+from broker.domain.workloads.templates import BATCH
 from broker.models import Lease, StaleLease
 from broker.provisioners.base import Observation, ObservedState
 from broker.services.inventory import hardware
 from broker.services.leases import abandoned_placements, relocation_steps
-from broker.services.leases.lifecycle import command_retries, extension, preemption, termination
+from broker.services.leases.lifecycle import command_retries, extension, node_outages, preemption, termination
 from broker.services.queue import lease_placement
 from broker.services.reconciler import missing_leases
 from broker.services.reconciler.observation_kinds import (
@@ -36,6 +37,7 @@ ACTIVE_CHECK_INTERVAL = timedelta(minutes=4)  # how often an active lease is che
 DEGRADED_CHECK_INTERVAL = timedelta(minutes=1)  # how often one whose program is not ready is checked
 MAX_CLOSED_NODES = 2  # that one lease may close for all
 MAX_PLACEMENTS = 12  # placements tried before the lease is given up
+SILENT_SINCE = "silent_since"  # key of a lease's progress, from the silence of its node until it runs again
 S, K = LeaseState, ObservationKind
 ObservationHandler = Callable[[Lease, Observation, datetime], None]
 
@@ -44,7 +46,8 @@ def apply_observation(lease: Lease, observation: Observation, now: datetime) -> 
     if lease.state == S.ACTIVE:
         observation = _dated_at_first_loss(lease, observation)
         _reduce_last_seen(lease, observation)
-        if observation.seen in (ObservedState.ENDED, ObservedState.LOST) or _awaits_replacement(observation):
+        ends = observation.seen is ObservedState.LOST or _awaits_replacement(observation)
+        if observation.seen is ObservedState.ENDED or (ends and not _was_silent(lease)):
             _extend_last_seen(lease, observation, now)
         if _end_overlong_run(lease, observation, now):
             return
@@ -258,6 +261,7 @@ def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> Non
 
     It holds its GPU and is charged all the same.
     """
+    _record_end_of_outage(lease, now)
     seen_at = max(observation.last_seen or now, lease.seen_at or lease.state_since)
     ill = {str(LeaseCondition.DEGRADED): observation.text}
     changes: dict[str, object] = {
@@ -266,6 +270,8 @@ def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> Non
     }
     if lease.conditions != ill:
         changes["conditions"] = ill
+    if _was_silent(lease):
+        changes["progress"] = {}
     # An unobserved time proves nothing, so degradation starts anew; rows of older releases have no start.
     if observation.device_doubt:  # its program may well be at work: it is not idle
         changes["degraded_since"] = None
@@ -290,6 +296,7 @@ def _handle_not_running(lease: Lease, observation: Observation, now: datetime) -
         and LeaseCondition.UNREACHABLE in lease.conditions
         and lease.seen_at
         and now - lease.seen_at > LOST_AFTER
+        and not _may_return(lease, observation, lease.seen_at, now)
     ):
         cause = f"it no longer ran: {observation.text}"
         if command_retries.restart_lost_run(lease, text=cause, ended_at=lease.seen_at, now=now):
@@ -320,7 +327,9 @@ def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> 
         _update_unchanged(lease, due_at=now + RECHECK_AFTER, **new_fields)
         return
     since = observation.last_seen or lease.seen_at or now
-    if now - since > LOST_AFTER:
+    if _was_silent(lease) and lease.seen_at:  # what its pods report of the outage proves nothing
+        since = min(since, lease.seen_at)
+    if now - since > LOST_AFTER and not _may_return(lease, observation, since, now):
         if command_retries.restart_lost_run(lease, text=observation.text, ended_at=since, now=now):
             return
         termination.release_lease(lease, reason=EndReason.DEVICE_LOST, now=now, at=since, cause=observation.text)
@@ -328,10 +337,54 @@ def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> 
     changes: dict[str, object] = {"due_at": now + RECHECK_AFTER}
     if lease.seen_at is None or lease.seen_at < since:
         changes["seen_at"] = since
-    if LeaseCondition.UNREACHABLE not in lease.conditions:
-        sentence = f"{observation.text} at {since:%H:%M:%S} UTC"
+    sentence = _loss_sentence(lease, observation, since)
+    known = lease.conditions.get(LeaseCondition.UNREACHABLE)
+    if known is None or (known != sentence and (observation.node_silent or _was_silent(lease))):
         changes["conditions"] = {**lease.conditions, str(LeaseCondition.UNREACHABLE): sentence}
+    if observation.node_silent and not _was_silent(lease):
+        changes["progress"] = {"text": observation.text, "percent": None, SILENT_SINCE: since.isoformat()}
     _update_unchanged(lease, **changes)
+
+
+def _loss_sentence(lease: Lease, observation: Observation, since: datetime) -> str:
+    """Return what a tenant reads of a loss, and what follows."""
+    limit = timedelta(seconds=settings.NODE_SILENCE_TIMEOUT_S)
+    if observation.node_silent:
+        runs_again = lease.workload == BATCH.name and lease.retries
+        what = "the command is run again elsewhere" if runs_again else "the lease ends"
+        return (
+            f"{observation.text} at {since:%H:%M:%S} UTC. Nothing is charged since. If the node is not back by"
+            f" {since + limit:%H:%M:%S} UTC, {what}."
+        )
+    if _was_silent(lease):
+        return (
+            f"Its node is back, and its program starts again ({observation.text}). Nothing is charged since"
+            f" {since:%H:%M:%S} UTC. If it does not run by {since + 2 * limit:%H:%M:%S} UTC, the lease ends."
+        )
+    return f"{observation.text} at {since:%H:%M:%S} UTC"
+
+
+def _was_silent(lease: Lease) -> bool:
+    """Return whether the lease has not run since its node was silent."""
+    return SILENT_SINCE in lease.progress
+
+
+def _may_return(lease: Lease, observation: Observation, since: datetime, now: datetime) -> bool:
+    """Return whether to wait longer for a lease whose node is or was silent.
+
+    A node that reboots is back within minutes, and its kubelet or a controller starts the program again.
+    """
+    limit = timedelta(seconds=settings.NODE_SILENCE_TIMEOUT_S)
+    if observation.node_silent:
+        return now - since <= limit
+    restarts = observation.will_restart or _awaits_replacement(observation)
+    return restarts and _was_silent(lease) and now - since <= 2 * limit
+
+
+def _record_end_of_outage(lease: Lease, now: datetime) -> None:
+    """Record an outage of the node from which a lease has returned."""
+    if _was_silent(lease) and lease.seen_at and now - lease.seen_at > LOST_AFTER:
+        node_outages.record_outage(lease, now=now)
 
 
 def _handle_missing_pod(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -349,6 +402,7 @@ def _end_as_lost(lease: Lease, observation: Observation, now: datetime) -> None:
 
 
 def _clear_conditions(lease: Lease, observation: Observation, now: datetime) -> None:
+    _record_end_of_outage(lease, now)
     seen_at = max(observation.last_seen or now, lease.seen_at or lease.state_since)
     changes: dict[str, object] = {
         "due_at": min(lease.must_end_at or now + ACTIVE_CHECK_INTERVAL, now + ACTIVE_CHECK_INTERVAL),
@@ -404,6 +458,8 @@ def schedule_check(lease: Lease, observation: Observation, now: datetime) -> Non
         progress = {"text": observation.text, "percent": observation.percent}
     if not observation.answered and not was_ever_answered(lease):
         progress["answered"] = False
+    if _was_silent(lease):
+        progress[SILENT_SINCE] = lease.progress[SILENT_SINCE]
     if progress != lease.progress:
         changes["progress"] = progress
     _update_unchanged(lease, **changes)

@@ -12,6 +12,30 @@ from tests.controlplane.nodes import GpuNode
 from tests.simulation import OPERATOR, reload_lease
 
 
+@pytest.fixture
+def short_silence(settings: object) -> None:
+    """Give leases of silent nodes up after 30 s."""
+    settings.NODE_SILENCE_TIMEOUT_S = 30  # type: ignore[attr-defined]
+
+
+def test_a_lease_keeps_its_node_over_a_reboot_of_two_minutes(world: World) -> None:
+    site = world.add_cluster(GpuNode(gpus=1))
+    lease = world.run(world.add_tenant(), world.offering())
+    generation, end = lease.generation, lease.ends_at
+    world.lose_node(site.hosts[0])
+    world.wait(120)
+    assert "If the node is not back by" in reload_lease(lease).conditions["unreachable"]
+    world.recover_node(site.hosts[0])
+    world.until_true(lambda: not reload_lease(lease).conditions, "that it runs again")
+    again = reload_lease(lease)
+    assert (again.state, again.generation) == ("active", generation)
+    assert again.ends_at is not None
+    assert end is not None
+    assert again.ends_at - end >= timedelta(seconds=110), "it gets the time that it lost"
+    world.release(lease)
+    assert world.charged_seconds(world.until(lease, "released")) <= 60, "not for the reboot"
+
+
 def test_a_briefly_lost_node_sets_a_condition_and_ends_no_lease(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.add_tenant(), world.offering(), quantity=2)
@@ -22,6 +46,7 @@ def test_a_briefly_lost_node_sets_a_condition_and_ends_no_lease(world: World) ->
     assert reload_lease(lease).state == "active"
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_permanently_lost_node_ends_its_leases_when_they_were_last_seen(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=2))
     kestrel, what = world.add_tenant(), world.offering()
@@ -38,6 +63,7 @@ def test_a_permanently_lost_node_ends_its_leases_when_they_were_last_seen(world:
         assert "is unreachable" in world.last_cause(lease, "releasing")
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_lease_of_a_lost_node_can_be_requested_again_on_another(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.add_tenant(), world.offering()
@@ -65,6 +91,7 @@ def test_a_lease_starting_on_a_lost_node_starts_on_another_node(world: World) ->
     world.until_true(lambda: world.count_leases() == 1, "that it is only where it went")
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_lost_node_does_not_affect_leases_on_other_nodes(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.add_tenant(), world.offering()
@@ -79,6 +106,7 @@ def test_a_lost_node_does_not_affect_leases_on_other_nodes(world: World) -> None
     world.until(leases[1], "active")
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.add_tenant(), world.offering(), quantity=2)
@@ -88,6 +116,7 @@ def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
     assert world.until(lease, "released").end_reason == "device_lost"
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_recovered_node_takes_leases_again(world: World) -> None:
     site = world.add_cluster(GpuNode(gpus=1))
     kestrel, what = world.add_tenant(), world.offering()

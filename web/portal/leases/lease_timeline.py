@@ -84,7 +84,14 @@ def is_relocation_queueing(step: Transition) -> bool:
     return step.before == S.STOPPED and step.after == S.QUEUED and step.actor_kind == "system"
 
 
+def is_node_outage(step: Transition) -> bool:
+    """Return whether the lease did not run from here on, because its node was silent."""
+    return step.before == S.ACTIVE and step.after == S.PROVISIONING
+
+
 def step_word(step: Transition) -> str:
+    if is_node_outage(step):
+        return _("Node silent")
     return _("Left its GPU") if starts_relocation(step) else _(STEP_WORDS[S(step.after)])
 
 
@@ -92,6 +99,8 @@ def step_note(step: Transition) -> str:
     match S(step.after):
         case S.PROVISIONING if step.cause.startswith("moved"):
             return _("on its new GPU")
+        case S.PROVISIONING if is_node_outage(step):
+            return _("nothing is charged until it runs again")
         case S.PROVISIONING:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:

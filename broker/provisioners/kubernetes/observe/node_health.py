@@ -26,7 +26,8 @@ def find_lost_node(
         ready = node.condition("Ready")
         if ready is not None and ready.status == "Unknown":
             last = heartbeats.get(host) or ready.last_heartbeat_time or ready.last_transition_time
-            return Observation(ObservedState.LOST, f"node {host} is unreachable", last_seen=last, proven_until=last)
+            text = f"node {host} is unreachable"
+            return Observation(ObservedState.LOST, text, last_seen=last, proven_until=last, node_silent=True)
     return None
 
 

@@ -40,6 +40,7 @@ IMAGE_PULL_ERRORS = (
 )
 CONTAINER_CREATE_ERRORS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 CONTAINER_START_ERRORS = ("StartError", "ContainerCannotRun")
+NODE_RESTART_REASONS = ("Unknown", "ContainerStatusUnknown")
 CONTAINER_STARTING = ("", "ContainerCreating", "PodInitializing")
 UNSCHEDULED_REASONS = ("Unschedulable", "SchedulerError")
 LONG_START = timedelta(minutes=10)  # after this a start without any report is called what it is
@@ -237,7 +238,7 @@ def _observe_pod(pod: ObservedPod, now: datetime) -> Observation:
     if not pod.spec.node_name:
         return _observe_unscheduled(pod, now)
     observation = _observe_starting(pod, now)
-    if observation.seen is ObservedState.LOST or not _has_started(pod):
+    if observation.seen is ObservedState.LOST or not _has_started(pod) or _waits_after_reboot(pod):
         return observation
     return replace(observation, last_seen=now, running=observation.seen is ObservedState.PENDING)
 
@@ -310,12 +311,23 @@ def _has_started(pod: ObservedPod) -> bool:
     )
 
 
+def _waits_after_reboot(pod: ObservedPod) -> bool:
+    """Tell whether a pod's program died with its node and does not run again yet."""
+    ends = [
+        status.state.terminated or status.last_state.terminated
+        for status in pod.status.container_statuses
+        if status.state.running is None
+    ]
+    return any(end is not None and end.reason in NODE_RESTART_REASONS for end in ends)
+
+
 def _observe_ended(pod: ObservedPod) -> Observation:
     """Return the observation of an ended pod: ended by its node, or finished."""
     if fault := fault_of_pod(pod):
         return _observe_fault(pod, fault)
     if _will_be_replaced(pod):
-        return Observation(ObservedState.LOST, "its pod no longer exists", last_seen=_last_known_running(pod))
+        last_seen = _last_known_running(pod)
+        return Observation(ObservedState.LOST, "its pod no longer exists", last_seen=last_seen, will_restart=True)
     ended = _terminated_state(pod)
     if ended is None:
         text = pod.status.message or f"it ended as {pod.status.phase.lower()}"
@@ -332,7 +344,11 @@ def _observe_fault(pod: ObservedPod, fault: FaultRule) -> Observation:
     seen = ObservedState.LOST if fault.fault is PodFault.PROVIDER else ObservedState.ENDED
     detail = pod.status.message.strip() or _start_error(pod)
     return Observation(
-        seen, _join_detail(fault.text, detail), last_seen=_last_known_running(pod), refused_by_node=fault.by_node
+        seen,
+        _join_detail(fault.text, detail),
+        last_seen=_last_known_running(pod),
+        refused_by_node=fault.by_node,
+        will_restart=seen is ObservedState.LOST and pod.spec.restart_policy == "Always",
     )
 
 

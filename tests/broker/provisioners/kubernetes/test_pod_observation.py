@@ -527,3 +527,25 @@ def test_a_pending_replacement_pod_is_last_seen_at_the_end_of_the_replaced_pod()
     assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, ENDED)
     never = pod("Pending", deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     assert observe_pods([never, pod("Pending", age=70)], ranks=1, now=LATE).last_seen is None
+
+
+@pytest.mark.parametrize("reason", ["Unknown", "ContainerStatusUnknown"])
+def test_a_container_that_waits_after_a_reboot_does_not_run(reason: str) -> None:
+    died = {"terminated": {"exitCode": 255, "reason": reason, "startedAt": STARTED, "finishedAt": ENDED}}
+    waits = pod("Running", containerStatuses=container(waiting={"reason": "ContainerCreating"}, last=died, restarts=1))
+    found = observe_pods([waits], ranks=1, now=LATE)
+    assert (found.seen, found.running, found.last_seen) == (ObservedState.PENDING, False, None)
+
+
+def test_a_program_that_fails_after_a_reboot_runs() -> None:
+    failed = {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": STARTED, "finishedAt": ENDED}}
+    waits = pod("Running", containerStatuses=container(waiting={"reason": "CrashLoopBackOff"}, last=failed, restarts=2))
+    assert observe_pods([waits], ranks=1, now=LATE).running
+
+
+def test_a_rejected_pod_of_a_controller_will_restart() -> None:
+    rejected = pod("Failed", reason="UnexpectedAdmissionError", message="no healthy devices present")
+    found = observe_pods([rejected], ranks=1, now=LATE)
+    assert (found.seen, found.will_restart) == (ObservedState.LOST, True)
+    batch = pod("Failed", restarts="Never", reason="UnexpectedAdmissionError", message="no healthy devices present")
+    assert not observe_pods([batch], ranks=1, now=LATE).will_restart
