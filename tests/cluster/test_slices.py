@@ -258,7 +258,12 @@ def test_the_inventory_matches_partitioned_shared_and_published_gpus(
     by_name = {each.name: each for each in PLUGIN.inventory(nodes, slices)}
     assert [gpu.isolation for gpu in by_name[mixed].gpus] == [Isolation.DEVICE, Isolation.HARDWARE]
     assert [len(gpu.cuts) for gpu in by_name[shared].gpus] == [4, 4]
-    (found,) = [each for each in CLAIMS.inventory(nodes, slices) if each.name in ours]
+    read = {each.name: each for each in CLAIMS.inventory(nodes, slices) if each.name in ours}
+    assert [name for name in (mixed, shared) if "not published as ResourceSlices" in read[name].problems[0]] == [
+        mixed,
+        shared,
+    ]
+    found = read[published]
     assert [gpu.uuid for gpu in found.gpus] == [devices.uuid(published, gpu) for gpu in (0, 1)]
     assert {gpu.isolation for gpu in found.gpus} == {Isolation.HARDWARE}
     devices.withdraw(api, published)
