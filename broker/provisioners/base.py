@@ -87,6 +87,7 @@ class ProvisionSpec:
     gpu_fault: str = ""  # what the node says of that GPU
     device_doubt: str = ""  # why it is unknown whether its devices still work; empty: they do
     device_doubted_since: datetime | None = None
+    device_failed: bool = False  # one of its devices was seen to have failed, and it is checked again
     frozen: str = ""  # why that cluster is frozen; empty: it is not
     volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
     paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead

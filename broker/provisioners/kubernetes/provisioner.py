@@ -35,6 +35,7 @@ from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, O
 from broker.provisioners.kubernetes.client.pod_exec import in_background, run_in_pod
 from broker.provisioners.kubernetes.client.transport import KubernetesApi
 from broker.provisioners.kubernetes.cluster_connection import ClusterConnection, connect_to_cluster
+from broker.provisioners.kubernetes.device_check import find_device_failure
 from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec, claimed_ranks
 from broker.provisioners.kubernetes.lease_creation import (
     ForeignObjectError,
@@ -58,6 +59,7 @@ from broker.provisioners.kubernetes.observe.object_lookup import (
 )
 from broker.provisioners.kubernetes.observe.observation_cache import CachedObservation
 from broker.provisioners.kubernetes.observe.pod_observation import (
+    UNHEALTHY_DEVICE,
     ended_at,
     has_ended,
     has_metering_finalizer,
@@ -139,14 +141,26 @@ class KubernetesProvisioner:
         # A watch may lag behind the heartbeat's: what it still shows of an ended pod proves nothing.
         observation = self._well(known, lease_spec, now) if known and not spec.doubted else None
         if known and observation and not self._is_unpaid(lease_spec, known.objects):
-            return observation
+            return self._with_device_check(spec, observation, known.objects)
         with self._asking(sure=known is not None) as api:
             found = find_lease_objects(api, lease_spec)
             if found.anchor is None or found.ends:
                 self._make_sure(api)
                 return self._taken(api, lease_spec, found, now)
             self._keep_paid(api, lease_spec, found)
-            return self._surely(api, self._observe_found(api, lease_spec, found, now))
+            observation = self._surely(api, self._observe_found(api, lease_spec, found, now))
+            return self._with_device_check(spec, observation, found)
+
+    def _with_device_check(self, spec: ProvisionSpec, observation: Observation, found: LeaseObjects) -> Observation:
+        """Return the observation, or a loss where a device of the lease proves to be the missing one."""
+        in_doubt = spec.device_doubt or spec.device_failed
+        if not in_doubt or observation.seen is not ObservedState.READY:
+            return observation
+        said = find_device_failure(self._cluster_connection.transport.connection(), found.pods)
+        if not said:
+            return observation
+        since = spec.device_doubted_since
+        return Observation(ObservedState.LOST, f"{UNHEALTHY_DEVICE}: {said}", last_seen=since, proven_until=since)
 
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         with self._asking() as api:

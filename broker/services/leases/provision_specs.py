@@ -12,6 +12,7 @@ from broker.domain.lifecycle.states import LeaseCondition, LeaseState
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
+from broker.provisioners.kubernetes.observe.pod_observation import UNHEALTHY_DEVICE
 from broker.services.inventory.device_losses import EXAMINED_REASONS
 from broker.services.inventory.gpu_catalogue import gpu_model_specs
 from broker.services.inventory.offering_resources import lease_resources
@@ -110,6 +111,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         resources=lease_resources(lease),
         volume=_volume_spec(lease),
         paid_until=_paid_until(lease) or extension.end_when_active_from(lease, lease.state_since + soon),
+        device_failed=lease.conditions.get(LeaseCondition.UNREACHABLE, "").startswith(UNHEALTHY_DEVICE),
         doubted=LeaseCondition.UNREACHABLE in lease.conditions,
     )
 
