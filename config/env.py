@@ -166,12 +166,13 @@ class EnvironmentSettings(BaseSettings):
         default=600,
         description="A lease that is not active this many seconds after placement ends as provision_timeout.",
     )
-    node_silence_timeout_s: int = Field(
+    node_unreachable_timeout_s: int = Field(
         default=300,
         ge=30,
         le=3600,
         description="Seconds for which a node may send no heartbeats before its active leases end as device_lost. A"
-        " lease whose node is back has as long again to run. Nothing is charged meanwhile.",
+        " lease whose node is back must run again within twice this time. Nothing is charged meanwhile. Kubernetes"
+        " evicts pods about 340 s after the last heartbeat.",
     )
     lease_end_notices_s: tuple[PositiveInt, ...] = Field(
         default=(3600, 900),

@@ -87,7 +87,7 @@ class ProvisionSpec:
     gpu_fault: str = ""  # what the node says of that GPU
     device_doubt: str = ""  # why it is unknown whether its devices still work; empty: they do
     device_doubted_since: datetime | None = None
-    device_failed: bool = False  # one of its devices was seen to have failed, and it is checked again
+    device_failed: bool = False  # one of its devices was reported as failed; it is checked again
     frozen: str = ""  # why that cluster is frozen; empty: it is not
     volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
     paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead
@@ -123,7 +123,7 @@ class Observation:
     refused_by_node: bool = False  # its node did not accept it, whatever its cluster says of the node
     answered: bool = True  # False: unknown; made up by a caller that got no answer
     running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
-    node_silent: bool = False  # its node sends no heartbeats, and may be back
+    node_unreachable: bool = False  # its node sends no heartbeats, and may be back
     will_restart: bool = False  # its pod was ended by its node or cluster, and its controller creates another
     device_doubt: bool = False  # it is ready, but may have lost its device
     undated: bool = False  # lost at an unknown moment up to `last_seen`: the first such observation counts

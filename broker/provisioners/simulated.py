@@ -180,7 +180,7 @@ class SimulatedProvisioner:
             losses = InventoryChange.objects.filter(node=node_id, gpu=None, after=NodeState.LOST)
             is_silent = losses.order_by("id").values_list("actor_label", flat=True).last() == SYSTEM.label
             text = f"node {node} is unreachable"
-            return Observation(ObservedState.LOST, text, last_seen=node_since, node_silent=is_silent)
+            return Observation(ObservedState.LOST, text, last_seen=node_since, node_unreachable=is_silent)
         why = f": {reason}" if reason else ""
         text = f"{device_name(model, index)} of {node} failed{why}"
         return Observation(ObservedState.LOST, text, last_seen=since)

@@ -17,7 +17,8 @@ is evicted later.
 
 Nothing that a tenant writes matches a row. A message counts only with a reason that a kubelet or runtime gives for a
 container that never started: the message of any other reason may be the last words of the program. Quoted names, the
-command and the answer of a registry are left out before a message is compared.
+command and the answer of a registry are left out before a message is compared. Only while a node offers fewer devices
+than its leases hold does an error of CUDA or NVML in a program's output count, for its own lease.
 
 | whose fault | charged | what happens |
 |---|---|---|

@@ -18,7 +18,7 @@ from pathlib import Path
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-os.environ.setdefault("GPUBROKER_NODE_SILENCE_TIMEOUT_S", "45")  # by default five minutes
+os.environ.setdefault("GPUBROKER_NODE_UNREACHABLE_TIMEOUT_S", "45")  # by default five minutes
 django.setup()
 
 from django.core.management import call_command  # noqa: E402

@@ -32,7 +32,7 @@ class GpuModelSpec:
     verified: bool  # the placements were read from a real GPU
     label: str = ""  # full name as people write it: H100 PCIe 80GB
     compute_capability: str = ""  # 9.0; empty: unknown
-    has_gpu: bool = True  # not so: a block of CPUs, which is only sold in its profiles
+    has_gpu: bool = True  # False: a block of CPUs, which is only sold in its profiles
 
     @property
     def has_mig_placements(self) -> bool:

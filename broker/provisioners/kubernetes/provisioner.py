@@ -141,7 +141,7 @@ class KubernetesProvisioner:
         # A watch may lag behind the heartbeat's: what it still shows of an ended pod proves nothing.
         observation = self._well(known, lease_spec, now) if known and not spec.doubted else None
         if known and observation and not self._is_unpaid(lease_spec, known.objects):
-            return self._with_device_check(spec, observation, known.objects)
+            return self._with_device_check(spec, observation, known.objects, now)
         with self._asking(sure=known is not None) as api:
             found = find_lease_objects(api, lease_spec)
             if found.anchor is None or found.ends:
@@ -149,18 +149,22 @@ class KubernetesProvisioner:
                 return self._taken(api, lease_spec, found, now)
             self._keep_paid(api, lease_spec, found)
             observation = self._surely(api, self._observe_found(api, lease_spec, found, now))
-            return self._with_device_check(spec, observation, found)
+            return self._with_device_check(spec, observation, found, now)
 
-    def _with_device_check(self, spec: ProvisionSpec, observation: Observation, found: LeaseObjects) -> Observation:
-        """Return the observation, or a loss where a device of the lease proves to be the missing one."""
+    def _with_device_check(
+        self, spec: ProvisionSpec, observation: Observation, found: LeaseObjects, now: datetime
+    ) -> Observation:
+        """Return the observation, or a loss where a device of the lease proves to be the missing one.
+
+        It is charged until the first check that shows it: an earlier one may have found its devices well.
+        """
         in_doubt = spec.device_doubt or spec.device_failed
         if not in_doubt or observation.seen is not ObservedState.READY:
             return observation
         said = find_device_failure(self._cluster_connection.transport.connection(), found.pods)
         if not said:
             return observation
-        since = spec.device_doubted_since
-        return Observation(ObservedState.LOST, f"{UNHEALTHY_DEVICE}: {said}", last_seen=since, proven_until=since)
+        return Observation(ObservedState.LOST, f"{UNHEALTHY_DEVICE}: {said}", last_seen=now, undated=True)
 
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         with self._asking() as api:

@@ -1,8 +1,7 @@
 """Devices that a node no longer offers, where nobody says which lease held them.
 
 A device plugin counts devices and names none. Where fewer are left than leases hold, one of the leases has lost its
-device. Its pod tells which, if the kubelet reports the health of allocated devices; otherwise nobody knows, and no
-lease is ended by a guess.
+device. The runbook docs/runbooks/node-lost.md lists what tells which; where nothing does, no lease is ended.
 """
 
 from collections import Counter, defaultdict
@@ -20,7 +19,7 @@ from broker.services.inventory.gpu_matching import has_own_uuid
 from ports import outbox
 from tenants.services.rls import system_scope
 
-SOME_MISSING = "its node offers fewer devices than leases hold; which one failed is being examined"
+SOME_MISSING = "its node offers fewer devices than leases hold; which lease is affected is being checked"
 NONE_OFFERED = "its node offers no devices at present; the leases on them are being examined"
 EXAMINED_REASONS = (SOME_MISSING, NONE_OFFERED)
 FOUND_LOST = "its node no longer offers it, and its lease holds more devices than are left"
@@ -31,7 +30,10 @@ SENTENCE = (
     "It offers {offered} {name}, and leases hold {held}: {what}. The leases are marked and nothing new is placed;"
     " repair the device or drain the node."
 )
-ONE_FAILED, MAY_RESTART = "a device failed, and it does not say whose", "its device plugin may be restarting"
+ONE_FAILED, MAY_RESTART = (
+    "a device failed, and its device plugin does not say which",
+    "its device plugin may be restarting",
+)
 
 
 class _HeldDevice(NamedTuple):

@@ -13,8 +13,8 @@ from broker.services.inventory import gpu_catalogue
 from tenants.services.rls import system_scope
 
 DRIVER_CHANGED = (
-    "its GPUs are now requested by {new} and its leases hold them by {old}; end or move these leases, nothing new is"
-    " placed on it until then"
+    "its GPUs are now requested by {new} and its leases hold them by {old}; end or relocate these leases, nothing new"
+    " is placed on it until then"
 )
 QUARANTINED = "its leases use slices that its node does not report"
 ReportedSlot = tuple[str, str, int]  # profile, isolation, first unit

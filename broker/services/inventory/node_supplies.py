@@ -9,9 +9,9 @@ from broker.domain.geometry.cpu_blocks import (
     DEFAULT_OF_A_BLOCK,
     UNITS_PER_BLOCK,
     share_of_units,
-    units_in_block,
+    units_of_node,
 )
-from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, HostResources, smallest_of
+from broker.domain.geometry.host_resources import DEFAULT_OF_A_GPU, UNKNOWN, HostResources, smallest_of
 from broker.models import Gpu
 from broker.services.inventory.gpu_matching import NOT_REPORTED
 
@@ -29,29 +29,17 @@ class NodeSupply(NamedTuple):
         """Return what comes with that many units of a GPU or CPU block."""
         if self.cpu_units:
             return share_of_units(self.resources, size, self.cpu_units)
-        return self.resources.share(size, grid, gpus=self.gpus)
+        return self.resources.share(size, grid, gpus=self.gpus) if self.gpus else UNKNOWN
 
 
-class SupplyingGpu(NamedTuple):
-    """The columns of a device that determine its share of the node."""
+def node_supply(resources: HostResources, models: Iterable[str]) -> NodeSupply:
+    """Return what a node has whose GPUs or CPU blocks are of these models.
 
-    model: str
-    published: dict[str, list[int]] | None
-    health_reason: str
-
-
-def node_supply(resources: HostResources, gpus: Iterable[SupplyingGpu]) -> NodeSupply:
-    """Return what a node with these GPUs or CPU blocks has.
-
-    GPUs that are not reported now count, because they may come back; of CPU blocks only those that its CPUs make now.
+    GPUs that are not reported now count, because they may come back. CPU units are those of its amounts, whatever
+    its blocks offer at present: other pods come and go.
     """
-    count = cpu_units = 0
-    for gpu in gpus:
-        if gpu.model != CPU_MODEL_NAME:
-            count += 1
-        elif gpu.health_reason != NOT_REPORTED:
-            cpu_units += units_in_block(gpu.published)
-    return NodeSupply(resources, count, cpu_units)
+    count = sum(model != CPU_MODEL_NAME for model in models)
+    return NodeSupply(resources, count, 0 if count else units_of_node(resources))
 
 
 def load_node_supplies(**only: str) -> dict[Pool, set[NodeSupply]]:
@@ -59,14 +47,14 @@ def load_node_supplies(**only: str) -> dict[Pool, set[NodeSupply]]:
 
     A node counts while at least one of its GPUs is reported.
     """
-    gpus = defaultdict[str, list[SupplyingGpu]](list)
-    for node, model, published, reason in Gpu.objects.values_list("node", "gpu_model", "published", "health_reason"):
-        gpus[node].append(SupplyingGpu(model, published, reason))
+    models = defaultdict[str, list[str]](list)
+    for node, model in Gpu.objects.values_list("node", "gpu_model"):
+        models[node].append(model)
     columns = "gpu_model", "node__cluster__region", "node", "node__cpu_milli", "node__memory_mib", "node__scratch_mib"
     rows = Gpu.objects.filter(**only).exclude(health_reason=NOT_REPORTED).values_list(*columns).distinct()
     supplies = defaultdict[Pool, set[NodeSupply]](set)
     for model, region, node, *amounts in rows:
-        supplies[model, region].add(node_supply(HostResources(*amounts), gpus[node]))
+        supplies[model, region].add(node_supply(HostResources(*amounts), models[node]))
     return supplies
 
 

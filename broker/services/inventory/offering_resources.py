@@ -22,7 +22,6 @@ from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_of
 from broker.services.inventory.gpu_matching import NOT_REPORTED
 from broker.services.inventory.node_supplies import (
     NodeSupply,
-    SupplyingGpu,
     default_share,
     load_node_supplies,
     node_supply,
@@ -126,9 +125,7 @@ def update_shortages(cluster: Cluster, nodes: Iterable[Node], *, now: datetime) 
 
 def _find_shortage(node: Node, gpus: Sequence[_NodeGpu], offerings: Iterable[Offering], driver: str) -> str:
     """Return which offering promises more than the node has; empty if none does."""
-    supply = node_supply(
-        node.host_resources, [SupplyingGpu(gpu.gpu_model_id, gpu.published, gpu.health_reason) for gpu in gpus]
-    )
+    supply = node_supply(node.host_resources, [gpu.gpu_model_id for gpu in gpus])
     for offering in offerings:
         if not any(gpu.can_hold(offering, driver) for gpu in gpus):
             continue

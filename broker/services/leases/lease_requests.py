@@ -138,7 +138,7 @@ def build_lease(
     _check_request(wanted, now)
     wanted = _with_saved_keys(wanted, actor)
     check_workload(wanted)
-    if offering.is_cpu_only and VLLM.name == (wanted.workload or template_name_for(wanted.image)):
+    if VLLM.name == (wanted.workload or template_name_for(wanted.image)) and offering.is_cpu_only:
         raise InvalidValue(
             "workload",
             f"{VLLM.label} needs a GPU, and {offering.label} has none.",

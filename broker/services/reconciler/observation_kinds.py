@@ -14,7 +14,7 @@ from broker.provisioners.base import Observation, ObservedState
 from broker.services.leases.lifecycle import termination
 
 UNANSWERED_TIMEOUT = timedelta(seconds=45)  # after this a lease that never started there tries another cluster
-LOST_AFTER = timedelta(seconds=30)  # how long a lease may be lost before it ends; of a silent node see its setting
+LOST_AFTER = timedelta(seconds=30)  # after this a lost lease ends; of an unreachable node see its setting
 EARLIER_ATTEMPT_TEXT = "its pods on an earlier slice are still ending"
 
 

@@ -37,7 +37,7 @@ ACTIVE_CHECK_INTERVAL = timedelta(minutes=4)  # how often an active lease is che
 DEGRADED_CHECK_INTERVAL = timedelta(minutes=1)  # how often one whose program is not ready is checked
 MAX_CLOSED_NODES = 2  # that one lease may close for all
 MAX_PLACEMENTS = 12  # placements tried before the lease is given up
-SILENT_SINCE = "silent_since"  # key of a lease's progress, from the silence of its node until it runs again
+UNREACHABLE_SINCE = "unreachable_since"  # key of a lease's progress, from the silence of its node until it runs again
 S, K = LeaseState, ObservationKind
 ObservationHandler = Callable[[Lease, Observation, datetime], None]
 
@@ -47,7 +47,7 @@ def apply_observation(lease: Lease, observation: Observation, now: datetime) -> 
         observation = _dated_at_first_loss(lease, observation)
         _reduce_last_seen(lease, observation)
         ends = observation.seen is ObservedState.LOST or _awaits_replacement(observation)
-        if observation.seen is ObservedState.ENDED or (ends and not _was_silent(lease)):
+        if observation.seen is ObservedState.ENDED or (ends and not _was_unreachable(lease)):
             _extend_last_seen(lease, observation, now)
         if _end_overlong_run(lease, observation, now):
             return
@@ -270,7 +270,7 @@ def _mark_degraded(lease: Lease, observation: Observation, now: datetime) -> Non
     }
     if lease.conditions != ill:
         changes["conditions"] = ill
-    if _was_silent(lease):
+    if _was_unreachable(lease):
         changes["progress"] = {}
     # An unobserved time proves nothing, so degradation starts anew; rows of older releases have no start.
     if observation.device_doubt:  # its program may well be at work: it is not idle
@@ -327,7 +327,7 @@ def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> 
         _update_unchanged(lease, due_at=now + RECHECK_AFTER, **new_fields)
         return
     since = observation.last_seen or lease.seen_at or now
-    if _was_silent(lease) and lease.seen_at:  # what its pods report of the outage proves nothing
+    if _was_unreachable(lease) and lease.seen_at:  # what its pods report of the outage proves nothing
         since = min(since, lease.seen_at)
     if now - since > LOST_AFTER and not _may_return(lease, observation, since, now):
         if command_retries.restart_lost_run(lease, text=observation.text, ended_at=since, now=now):
@@ -339,34 +339,35 @@ def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> 
         changes["seen_at"] = since
     sentence = _loss_sentence(lease, observation, since)
     known = lease.conditions.get(LeaseCondition.UNREACHABLE)
-    if known is None or (known != sentence and (observation.node_silent or _was_silent(lease))):
+    if known is None or (known != sentence and (observation.node_unreachable or _was_unreachable(lease))):
         changes["conditions"] = {**lease.conditions, str(LeaseCondition.UNREACHABLE): sentence}
-    if observation.node_silent and not _was_silent(lease):
-        changes["progress"] = {"text": observation.text, "percent": None, SILENT_SINCE: since.isoformat()}
+    if observation.node_unreachable and not _was_unreachable(lease):
+        changes["progress"] = {"text": observation.text, "percent": None, UNREACHABLE_SINCE: since.isoformat()}
     _update_unchanged(lease, **changes)
 
 
 def _loss_sentence(lease: Lease, observation: Observation, since: datetime) -> str:
     """Return what a tenant reads of a loss, and what follows."""
-    limit = timedelta(seconds=settings.NODE_SILENCE_TIMEOUT_S)
-    if observation.node_silent:
+    limit = timedelta(seconds=settings.NODE_UNREACHABLE_TIMEOUT_S)
+    if observation.node_unreachable:
         runs_again = lease.workload == BATCH.name and lease.retries
         what = "the command is run again elsewhere" if runs_again else "the lease ends"
         return (
-            f"{observation.text} at {since:%H:%M:%S} UTC. Nothing is charged since. If the node is not back by"
-            f" {since + limit:%H:%M:%S} UTC, {what}."
+            f"{observation.text} since {since:%H:%M:%S} UTC. Nothing has been charged since then. If the node is not"
+            f" back by {since + limit:%H:%M:%S} UTC, {what}."
         )
-    if _was_silent(lease):
+    if _was_unreachable(lease):
         return (
-            f"Its node is back, and its program starts again ({observation.text}). Nothing is charged since"
-            f" {since:%H:%M:%S} UTC. If it does not run by {since + 2 * limit:%H:%M:%S} UTC, the lease ends."
+            f"Its node is back, and its program starts again ({observation.text}). Nothing has been"
+            f" charged since {since:%H:%M:%S} UTC. If it does not run by {since + 2 * limit:%H:%M:%S} UTC, the lease"
+            " ends."
         )
     return f"{observation.text} at {since:%H:%M:%S} UTC"
 
 
-def _was_silent(lease: Lease) -> bool:
+def _was_unreachable(lease: Lease) -> bool:
     """Return whether the lease has not run since its node was silent."""
-    return SILENT_SINCE in lease.progress
+    return UNREACHABLE_SINCE in lease.progress
 
 
 def _may_return(lease: Lease, observation: Observation, since: datetime, now: datetime) -> bool:
@@ -374,16 +375,16 @@ def _may_return(lease: Lease, observation: Observation, since: datetime, now: da
 
     A node that reboots is back within minutes, and its kubelet or a controller starts the program again.
     """
-    limit = timedelta(seconds=settings.NODE_SILENCE_TIMEOUT_S)
-    if observation.node_silent:
+    limit = timedelta(seconds=settings.NODE_UNREACHABLE_TIMEOUT_S)
+    if observation.node_unreachable:
         return now - since <= limit
     restarts = observation.will_restart or _awaits_replacement(observation)
-    return restarts and _was_silent(lease) and now - since <= 2 * limit
+    return restarts and _was_unreachable(lease) and now - since <= 2 * limit
 
 
 def _record_end_of_outage(lease: Lease, now: datetime) -> None:
     """Record an outage of the node from which a lease has returned."""
-    if _was_silent(lease) and lease.seen_at and now - lease.seen_at > LOST_AFTER:
+    if _was_unreachable(lease) and lease.seen_at and now - lease.seen_at > LOST_AFTER:
         node_outages.record_outage(lease, now=now)
 
 
@@ -458,8 +459,8 @@ def schedule_check(lease: Lease, observation: Observation, now: datetime) -> Non
         progress = {"text": observation.text, "percent": observation.percent}
     if not observation.answered and not was_ever_answered(lease):
         progress["answered"] = False
-    if _was_silent(lease):
-        progress[SILENT_SINCE] = lease.progress[SILENT_SINCE]
+    if _was_unreachable(lease):
+        progress[UNREACHABLE_SINCE] = lease.progress[UNREACHABLE_SINCE]
     if progress != lease.progress:
         changes["progress"] = progress
     _update_unchanged(lease, **changes)

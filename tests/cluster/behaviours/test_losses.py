@@ -15,7 +15,7 @@ from tests.simulation import OPERATOR, reload_lease
 @pytest.fixture
 def short_silence(settings: object) -> None:
     """Give leases of silent nodes up after 30 s."""
-    settings.NODE_SILENCE_TIMEOUT_S = 30  # type: ignore[attr-defined]
+    settings.NODE_UNREACHABLE_TIMEOUT_S = 30  # type: ignore[attr-defined]
 
 
 def test_a_lease_keeps_its_node_over_a_reboot_of_two_minutes(world: World) -> None:

@@ -91,7 +91,7 @@ def is_node_outage(step: Transition) -> bool:
 
 def step_word(step: Transition) -> str:
     if is_node_outage(step):
-        return _("Node silent")
+        return _("Node unreachable")
     return _("Left its GPU") if starts_relocation(step) else _(STEP_WORDS[S(step.after)])
 
 

@@ -26,7 +26,7 @@ class LeaseGpuDrawing:
     cells: int
     spans: tuple[Span, ...]
     alt_text: str
-    cells_text: str  # 8 memory slices
+    cells_text: str  # 8 memory slices, 4 equal parts, 8 units of 2 vCPUs
 
     @property
     def shared(self) -> bool:
@@ -63,9 +63,8 @@ def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]
         for start, size, profile, mine in taken
     ]
     where = f"{gpu.node.cluster.name} / {gpu.node.name} / {gpu}"
-    if not gpu.has_gpu:
-        return complete_drawing(where, units_in_block(gpu.published), spans, has_gpu=False)
-    return complete_drawing(where, gpu_model_spec(gpu.gpu_model_id).grid, spans)
+    grid = gpu_model_spec(gpu.gpu_model_id).grid if gpu.has_gpu else units_in_block(gpu.published)
+    return complete_drawing(where, gpu.gpu_model_id, grid, spans)
 
 
 def _slice_kind(own: bool, mine: bool) -> str:
@@ -83,8 +82,7 @@ def preview_drawings(free_slots: FoundSlots, *, profile: str) -> list[LeaseGpuDr
             (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in gpu.held
         ]
         spans += [(p.start, p.size, "own-slice", _own_label(p.size, profile)) for p in mine]
-        has_gpu = gpu.model != CPU_MODEL_NAME
-        found.append(complete_drawing(gpu.location, gpu_grid(gpu), spans, has_gpu=has_gpu))
+        found.append(complete_drawing(gpu.location, gpu.model, gpu_grid(gpu), spans))
     return found
 
 
@@ -99,18 +97,24 @@ def gpu_grid(gpu: PlacementGpu) -> int:
     return gpu_model_spec(gpu.model).grid
 
 
-def complete_drawing(where: str, grid: int, spans: list[Span], *, has_gpu: bool = True) -> LeaseGpuDrawing:
+def complete_drawing(where: str, model: str, grid: int, spans: list[Span]) -> LeaseGpuDrawing:
     """Return the drawing with its free slices and its text description."""
     covered = {cell for start, size, _, _ in spans for cell in range(start, start + size)}
     free: list[Span] = [(cell, 1, "free-slice", "") for cell in range(grid) if cell not in covered]
     own = [f"{s} to {s + n - 1}" if n > 1 else str(s) for s, n, kind, _ in sorted(spans) if kind == "own-slice"]
     others = sum(size for _, size, kind, _ in spans if kind != "own-slice")
-    cells = (
-        _("{grid} memory slices").format(grid=grid)
-        if has_gpu
-        else _("{grid} units of {vcpus} vCPUs").format(grid=grid, vcpus=VCPUS_PER_UNIT)
-    )
+    cells = _describe_cells(model, grid)
     words = _("{where}: yours {own} of {cells}; {others} others, {free} free").format(
         where=where, own=", ".join(own) or "none", cells=cells, others=others, free=len(free)
     )
     return LeaseGpuDrawing(where, grid, tuple(sorted(spans + free)), words, cells)
+
+
+def _describe_cells(model: str, grid: int) -> str:
+    """Return in words what a GPU or CPU block is divided into."""
+    spec = gpu_model_spec(model)
+    if not spec.has_gpu:
+        return _("{grid} units of {vcpus} vCPUs").format(grid=grid, vcpus=VCPUS_PER_UNIT)
+    if not spec.has_mig_placements:
+        return _("{grid} equal parts").format(grid=grid)
+    return _("{grid} memory slices").format(grid=grid)

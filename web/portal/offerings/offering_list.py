@@ -54,7 +54,7 @@ class OfferingListItem:
     @property
     def tag(self) -> str:
         if self.is_cpu_only:
-            return _("for notebooks and preparation of data; takes no GPU quota")
+            return _("for notebooks and data preparation; takes no GPU quota")
         spec = gpu_model_spec(self.offering.model)
         if not spec.has_mig_placements:
             return _("{memory_gb} GB per GPU").format(memory_gb=spec.memory_gb)

@@ -11,6 +11,7 @@ from broker.provisioners.base import ClusterUnreachable, CommandFailed
 from broker.provisioners.kubernetes.client.api_connection import ApiConnection
 from broker.provisioners.kubernetes.client.exec_request import connection_options, exec_url, refusal_message
 from broker.provisioners.kubernetes.client.objects import CommandStatus
+from ports import clock
 
 PROTOCOL = Subprotocol("v4.channel.k8s.io")
 OUTPUT_CHANNELS, STATUS_CHANNEL = (1, 2), 3  # each message begins with its channel
@@ -40,8 +41,16 @@ def in_background(command: str) -> list[str]:
     return ["sh", "-c", IN_BACKGROUND, command]
 
 
-def run_in_pod(connection: ApiConnection, *, namespace: str, pod: str, container: str, command: Sequence[str]) -> None:
-    """Run a command in a container and wait for its end.
+def run_in_pod(
+    connection: ApiConnection,
+    *,
+    namespace: str,
+    pod: str,
+    container: str,
+    command: Sequence[str],
+    answer_s: float = ANSWER_S,
+) -> None:
+    """Run a command in a container and wait for its end, at most `answer_s` seconds once it runs.
 
     Raises CommandFailed if it fails or may not be run, ClusterUnreachable if the cluster does not answer.
     """
@@ -50,7 +59,7 @@ def run_in_pod(connection: ApiConnection, *, namespace: str, pod: str, container
     options = connection_options(connection, connection.authorization())
     try:
         with connect(url, subprotocols=[PROTOCOL], open_timeout=CONNECT_S, max_size=MAX_MESSAGE, **options) as opened:
-            status, output = _read_status(_messages(opened))
+            status, output = _read_status(_messages(opened, until=clock.monotonic() + answer_s))
     except InvalidStatus as refused:
         raise _refusal(refused.response.status_code, refused.response.body) from refused
     except (OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError) as error:
@@ -59,11 +68,11 @@ def run_in_pod(connection: ApiConnection, *, namespace: str, pod: str, container
         raise CommandFailed((output or status.message or "it ended without a status")[:200])
 
 
-def _messages(opened: ClientConnection) -> Iterator[bytes]:
-    """Yield the messages of a command until it ends."""
+def _messages(opened: ClientConnection, *, until: float) -> Iterator[bytes]:
+    """Yield the messages of a command until it ends; TimeoutError if it takes longer."""
     try:
         while True:
-            message = opened.recv(timeout=ANSWER_S)
+            message = opened.recv(timeout=max(until - clock.monotonic(), 0))
             yield message.encode() if isinstance(message, str) else message
     except ConnectionClosed:
         return

@@ -29,6 +29,11 @@ def gpu_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
     ]
 
 
+def _cpu_nodes(s: ClusterSnapshot) -> int:
+    """Return how many nodes sell their CPUs."""
+    return sum(bool(node.gpus) for node in require_readable(s.inventory) if node.driver == CPU_DRIVER)
+
+
 def plugin_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
     """Return the nodes whose GPUs a device plugin offers; none if the cluster uses no such."""
     published = _published_nodes(s)
@@ -53,6 +58,8 @@ def _check_gpu_nodes(s: ClusterSnapshot) -> CheckResult:
     machines = gpu_nodes(s)
     if not machines and _published_nodes(s):
         return ok("GPUs are published as ResourceSlices")
+    if not machines and _cpu_nodes(s):
+        return ok(f"no node has NVIDIA GPUs; {_cpu_nodes(s)} sell their CPUs")
     if not machines:
         return bad(
             f"none of {len(require_readable(s.nodes))} nodes shows an NVIDIA GPU",
@@ -70,7 +77,7 @@ def _check_operator(s: ClusterSnapshot) -> CheckResult:
         )
     if clusters:
         reported = "a GPUCluster (technology preview)"
-        fix = "Register this cluster with the driver `automatic`, or `dra` if all of its nodes use DRA."
+        fix = "Run `manage.py kube_setup --driver automatic --update NAME`, or with `dra` if all of its nodes use DRA."
         return ok(reported) if s.uses("dra") else bad(reported, fix)
     if policies:
         return ok("a ClusterPolicy")
@@ -125,11 +132,9 @@ def _check_sellable(s: ClusterSnapshot) -> CheckResult:
             list_some(problems, 2), "Fix the listed problems. These GPUs are not sold until then; all others are."
         )
     gpus = sum(len(node.gpus) for node in require_readable(s.inventory) if node.driver != CPU_DRIVER)
-    cpu_nodes = sum(bool(node.gpus) for node in require_readable(s.inventory) if node.driver == CPU_DRIVER)
-    cpus = f" and the CPUs of {cpu_nodes} nodes" if cpu_nodes else ""
-    if not gpus:
-        return bad(f"no GPU can be sold{', only' + cpus[4:] if cpus else ''}", "See the check gpu-nodes.")
-    return ok(f"{gpus} GPUs{cpus} can be sold")
+    if cpu_nodes := _cpu_nodes(s):
+        return ok(f"{gpus} GPUs and the CPUs of {cpu_nodes} nodes can be sold")
+    return ok(f"{gpus} GPUs can be sold") if gpus else bad("no GPU can be sold", "See the check gpu-nodes.")
 
 
 def _check_devices_agree(s: ClusterSnapshot) -> CheckResult:

@@ -115,7 +115,9 @@ class DraDriver:
             for pool in newest_pools(slices)
             if pool.node in labels
         ]
-        silent = [_silent_node(node) for node in nodes if node.metadata.name not in {each.name for each in described}]
+        silent = [
+            _unpublished_node(node) for node in nodes if node.metadata.name not in {each.name for each in described}
+        ]
         described += [node for node in silent if node]
         return [*described, *unsupported_nodes(nodes, {node.name for node in described})]
 
@@ -221,7 +223,7 @@ def _with_passed_through(gpu: DiscoveredGpu, whole: Sequence[Device], passed: Se
     return replace(gpu, devices=tuple(sorted({*gpu.devices, *also})))
 
 
-def _silent_node(node: ClusterNode) -> DiscoveredNode | None:
+def _unpublished_node(node: ClusterNode) -> DiscoveredNode | None:
     """Return a node whose labelled GPUs are not published; None for others."""
     if gfd.read_gpu_labels(node.metadata.labels, node.status.allocatable) is None:
         return None

@@ -27,7 +27,7 @@ def find_lost_node(
         if ready is not None and ready.status == "Unknown":
             last = heartbeats.get(host) or ready.last_heartbeat_time or ready.last_transition_time
             text = f"node {host} is unreachable"
-            return Observation(ObservedState.LOST, text, last_seen=last, proven_until=last, node_silent=True)
+            return Observation(ObservedState.LOST, text, last_seen=last, proven_until=last, node_unreachable=True)
     return None
 
 

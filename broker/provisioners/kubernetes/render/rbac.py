@@ -83,7 +83,9 @@ BROKER_RULES = (
 # What the broker may do with pods in the namespaces of its projects only.
 POD_ACCESS_RULES = (
     AccessRule("", "pods", ("get",), "output of leases", subresource="log"),
-    AccessRule("", "pods", ("create", "get"), "checkpoint commands and web terminals", subresource="exec"),
+    AccessRule(
+        "", "pods", ("create", "get"), "checkpoint commands, web terminals and checks of GPUs", subresource="exec"
+    ),
 )
 REAPER_RULES = (AccessRule("", "configmaps", ("delete", "list"), "anchors of leases after their paid time"),)
 # What kube_doctor reads beside that; without these rights it reports less.

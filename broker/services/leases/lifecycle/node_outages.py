@@ -5,6 +5,7 @@ from datetime import datetime
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease
 from broker.services.leases.lifecycle import extension
+from ports import outbox
 
 OUTAGE_TEXT = "its node sent no heartbeats; nothing is charged until it runs again"
 RETURN_TEXT = "its node is back and it runs again; the outage is not charged"
@@ -38,5 +39,6 @@ def record_outage(lease: Lease, *, now: datetime) -> None:
         unfinished_claims=0,
     )
     extension.enqueue_check_at_end(ends_at, lease, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)  # tells its cluster the end
     if lease.run_ends_at:
         extension.enqueue_check_at_end(lease.run_ends_at, lease, now=now)

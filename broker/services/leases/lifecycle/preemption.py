@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from django.db import transaction
+
 from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.workloads.templates import BATCH
@@ -26,6 +28,11 @@ def end_at_term(lease: Lease, *, now: datetime, at: datetime | None) -> None:
     if lease.state != LeaseState.ACTIVE or not lease.reclaim_at or lease.reclaim_at != lease.must_end_at:
         termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
         return
+    with transaction.atomic():  # nothing is recorded if the notice was withdrawn
+        _preempt(lease, now=now, at=at)
+
+
+def _preempt(lease: Lease, *, now: datetime, at: datetime | None) -> None:
     if lease.workload == BATCH.name:  # a run of its own, which is no try
         ended_at = at or lease.reclaim_at
         attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=PREEMPTED_TEXT, counted=False)

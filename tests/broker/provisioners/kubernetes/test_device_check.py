@@ -25,8 +25,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Exception | None]:
     """What nvidia-smi comes to in the pods; an error raised, or nothing."""
     found: list[Exception | None] = []
 
-    def run(connection: Any, *, command: Sequence[str], **where: str) -> None:
-        assert list(command) == ["nvidia-smi", "-L"]
+    def run(connection: Any, *, command: Sequence[str], answer_s: float, **where: str) -> None:
+        assert list(command) == ["/usr/bin/nvidia-smi", "-L"]
         if answer := found.pop(0):
             raise answer
 
@@ -41,7 +41,7 @@ def test_the_lease_whose_gpu_does_not_answer_is_the_lost_one(
     scene.runs()
     answers.append(CommandFailed(LOST_GPU))
     seen = scene.provisioner.observe(IN_DOUBT, now=NOW)
-    assert (seen.seen, seen.last_seen, seen.proven_until) == (ObservedState.LOST, SINCE, SINCE)
+    assert (seen.seen, seen.last_seen, seen.undated) == (ObservedState.LOST, NOW, True)
     assert seen.text == f"its GPU is reported as unhealthy: {LOST_GPU}"
 
 

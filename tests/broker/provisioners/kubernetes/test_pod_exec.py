@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from time import sleep
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -31,7 +32,9 @@ def frame(channel: int, content: Any) -> bytes:
 
 
 @contextmanager
-def server(*messages: tuple[int, Any], refuses: int = 0, says: Any = None) -> Iterator[tuple[ApiConnection, list[Any]]]:
+def server(
+    *messages: tuple[int, Any], refuses: int = 0, says: Any = None, waits_s: float = 0
+) -> Iterator[tuple[ApiConnection, list[Any]]]:
     """Serve one command; yield the connection to it and the requests it got."""
     asked: list[Any] = []
 
@@ -57,6 +60,7 @@ def server(*messages: tuple[int, Any], refuses: int = 0, says: Any = None) -> It
             for message in messages:
                 self.wfile.write(frame(*message))
             self.wfile.flush()
+            sleep(waits_s)
             self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
@@ -123,6 +127,11 @@ def test_a_server_that_is_away_is_unreachable() -> None:
     connection = ApiConnection(urllib3.PoolManager(), "http://127.0.0.1:9", lambda: "")
     with pytest.raises(ClusterUnreachable, match="ConnectionRefusedError"):
         run(connection)
+
+
+def test_a_command_that_goes_on_writing_is_given_up_in_time() -> None:
+    with server((1, b"a"), (1, b"b"), waits_s=5) as (connection, _), pytest.raises(ClusterUnreachable, match="Timeout"):
+        run_in_pod(connection, namespace="g", pod="p", container="main", command=["yes"], answer_s=0.3)
 
 
 def test_a_command_in_the_background_is_one_word_of_a_shell() -> None:

@@ -124,6 +124,15 @@ def test_a_block_that_is_no_longer_reported_takes_no_share(sim: Simulation) -> N
     assert node().resource_shortage == ""
 
 
+@pytest.mark.parametrize("left", [{}, {"2vcpu": [0, 1], "4vcpu": [0]}])
+def test_cpus_that_other_pods_use_change_no_promise(sim: Simulation, left: dict[str, list[int]]) -> None:
+    create_cpu_nodes()
+    Gpu.objects.update(published=left)
+    assert offering_resources.largest_resources(cpu_offering("2vcpu")) == HostResources(2000, 8192, 12_800)
+    offering_resources.update_shortages_of(cpu_offering(), now=NOW)
+    assert node().resource_shortage == ""
+
+
 def test_a_cpu_lease_starts_on_a_block_with_the_amounts_of_its_offering(sim: Simulation) -> None:
     create_cpu_nodes()
     lease = sim.create_lease(create_tenant(units=1), cpu_offering("4vcpu"))

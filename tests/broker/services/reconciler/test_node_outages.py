@@ -56,7 +56,7 @@ def test_a_lease_outlasts_a_reboot_of_its_node_and_is_not_charged_for_it(lease: 
     sim.run_with_sweeps(REBOOT_S)
     silent = reload_lease(lease)
     assert silent.state == S.ACTIVE
-    assert "Nothing is charged since. If the node is not back by" in silent.conditions["unreachable"]
+    assert "Nothing has been charged since then. If the node is not back by" in silent.conditions["unreachable"]
     hear(node, sim, hears=True)
     sim.run_with_sweeps(15)
     again = reload_lease(lease)
@@ -100,7 +100,7 @@ def fall_silent(cluster: RebootingProvisioner, sim: Simulation) -> datetime:
     """Let the node send no heartbeats from now on; return since when."""
     since = sim.now
     cluster.answer = lambda now: Observation(
-        ObservedState.LOST, "node n1 is unreachable", last_seen=since, proven_until=since, node_silent=True
+        ObservedState.LOST, "node n1 is unreachable", last_seen=since, proven_until=since, node_unreachable=True
     )
     lease_reconciler.check_active_leases(now=sim.now)
     return since

@@ -61,18 +61,18 @@ def test_the_catalogue_can_be_sorted_with_cpus_in_it(cpus: PortalSession, sort: 
 def test_the_launch_page_offers_cpus_as_their_own_choice(cpus: PortalSession) -> None:
     page = cpus.read("/launch/")
     assert "H100 SXM 80GB CPU, no GPU All" in page
-    assert "There is no GPU in it." not in page
+    assert "This offering has no GPU." not in page
 
 
 def test_no_cpus_are_chosen_for_who_did_not_ask_for_them(cpus: PortalSession) -> None:
     Gpu.objects.without_cpu_blocks().update(health="unhealthy")
-    assert "There is no GPU in it." not in cpus.read("/launch/")
+    assert "This offering has no GPU." not in cpus.read("/launch/")
 
 
 def test_the_quote_of_cpus_shows_price_amounts_and_placement_without_a_gpu(cpus: PortalSession) -> None:
     cpus.owner.set_quota(QuotaKind.UNITS, 0)
     page = cpus.read(f"/launch/?offering={cpu_offering().pk}&lasts=8+h")
-    assert "There is no GPU in it." in page
+    assert "This offering has no GPU." in page
     assert "€0.20/h CPU 4 vCPU · on-demand Maximum, 8 h €1.60 GPU none" in page
     assert f"Each slice has {FOUR}" in page
     assert "cpu-1 / n01 / CPU block" in page
