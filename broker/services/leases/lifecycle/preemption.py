@@ -29,18 +29,16 @@ def end_at_term(lease: Lease, *, now: datetime, at: datetime | None) -> None:
         termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
         return
     with transaction.atomic():  # nothing is recorded if the notice was withdrawn
-        _preempt(lease, now=now, at=at)
+        _preempt(lease, now=now, at=at, ended_at=at or lease.reclaim_at)
 
 
-def _preempt(lease: Lease, *, now: datetime, at: datetime | None) -> None:
+def _preempt(lease: Lease, *, now: datetime, at: datetime | None, ended_at: datetime) -> None:
+    """End a lease at the end of its notice, or remove it from its GPU to queue it again."""
     if lease.workload == BATCH.name:  # a run of its own, which is no try
-        ended_at = at or lease.reclaim_at
         attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=PREEMPTED_TEXT, counted=False)
     if _may_queue_again(lease, now=now, at=at):
         cause = f"{PREEMPTED_TEXT}; it is queued again"
-        stop_and_start.pause_lease(
-            lease, reason=EndReason.PREEMPTED, cause=cause, actor=SYSTEM, now=now, at=at or lease.reclaim_at
-        )
+        stop_and_start.pause_lease(lease, reason=EndReason.PREEMPTED, cause=cause, actor=SYSTEM, now=now, at=ended_at)
     else:
         termination.release_once(lease, reason=EndReason.PREEMPTED, now=now, at=at, cause=PREEMPTED_TEXT)
     spot_notices.settle_notice(lease, ReclaimNoticeState.PREEMPTED, now=now)
