@@ -62,6 +62,21 @@ def test_a_lease_waits_for_a_gpu_that_a_pod_of_others_holds(watching: RunningAge
     installed.until(lease, "active")
 
 
+@pytest.mark.parametrize("held", [{"cpu": "124"}, {"memory": "1000Gi"}], ids=str)
+def test_a_gpu_whose_cpu_or_memory_others_hold_is_not_sold(watching: RunningAgent, held: dict[str, str]) -> None:
+    installed = watching.installed
+    name = f"{next(iter(held))}-{installed.node}"
+    made = pod(name, NAMESPACE, node=installed.node, script="pull-1s", limits=held)
+    made["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    installed.plane.api.create(made)
+    watching.run_loop_until(lambda: phase(installed, name) == "Running" and free_gpus() == 0)
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
+    installed.sim.run()
+    assert reload_lease(lease).state == "queued"
+    remove(installed, name)
+    installed.until(lease, "active")
+
+
 def test_the_scheduler_never_preempts_a_pod_of_others_for_a_lease(installed: Installation, training_pod: str) -> None:
     """Without an agent the broker places the lease on the GPU of the pod."""
     for _ in range(200):

@@ -13,6 +13,7 @@ from tests.controlplane.api import Api, Object
 DRIVER = "gpu.nvidia.com"
 VERSION = "resource.k8s.io/v1"
 MEMORY_SLICES = 8
+PCI_BUS_ID, NUMA_NODE = "resource.kubernetes.io/pciBusID", "resource.kubernetes.io/numaNode"
 ENGINES = ("copyEngines", "decoders", "encoders", "jpegEngines", "memory", "multiprocessors", "ofaEngines")
 COUNTERS = ("copy-engines", "decoders", "encoders", "jpeg-engines", "memory", "multiprocessors", "ofa-engines")
 
@@ -83,6 +84,13 @@ def _attributes(gpu: int, **more: str) -> Object:
     }
 
 
+def _attributes_of_25_8(gpu: int, **more: str) -> Object:
+    """Return the attributes of version 25.8, which had its own name of the PCI bus id and two fewer."""
+    newer = _attributes(gpu, **more)
+    kept = {name: value for name, value in newer.items() if name not in (PCI_BUS_ID, NUMA_NODE, "addressingMode")}
+    return kept | {"pcieBusID": newer[PCI_BUS_ID]}
+
+
 def whole(node: str, gpu: int) -> Object:
     """Return a GPU as a device."""
     return {
@@ -111,7 +119,7 @@ def cut(node: str, gpu: int, profiles: Sequence[Profile]) -> Iterator[Object]:
 
 
 def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> list[Object]:
-    """Return the MIG devices of a GPU with a fixed layout."""
+    """Return the MIG devices of a GPU with a fixed layout, as version 25.8 of the driver writes them."""
     made = []
     for profile, start in placements:
         digest = uuid(node, gpu * 100 + start).removeprefix("GPU")
@@ -120,7 +128,7 @@ def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> li
         made.append(
             {
                 "name": f"gpu-{gpu}-mig-{profile.number}-{start}-{profile.memory}",
-                "attributes": _attributes(gpu, **attributes),
+                "attributes": _attributes_of_25_8(gpu, **attributes),
                 "capacity": {**_values(ENGINES, profile.amounts), **slices},
             }
         )

@@ -18,7 +18,7 @@ from broker.provisioners.kubernetes.drivers.discovered_inventory import Discover
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
 from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION, HamiDriver
 from tests.broker.domain.fleet import MODELS
-from tests.controlplane.devices import published, uuid
+from tests.controlplane.devices import H100_PROFILES, published, static, uuid
 from tests.vendors import load_cases
 
 NODES, SLICES = load_cases("node_labels"), load_cases("resourceslices")
@@ -554,6 +554,19 @@ def test_emulated_dynamic_mig_devices_have_the_form_the_driver_writes() -> None:
         part["spec"]["sharedCounters"] for part in published("n", gpus=2) if "sharedCounters" in part["spec"]
     ]
     assert counters == SLICES[DYNAMIC[0]]["object"]["spec"]["sharedCounters"]
+
+
+def test_emulated_static_mig_devices_have_the_form_the_driver_writes() -> None:
+    """The fixture follows version 25.8; the amounts are those of an H100, and the vendor's of an A100."""
+    devices = SLICES["static-mig-with-parent-listed"]["object"]["spec"]["devices"]
+    (theirs,) = (each for each in devices if each["name"] == "gpu-0-mig-9-0-4")
+    (profile,) = (each for each in H100_PROFILES if each.name == "3g.40gb")
+    (ours,) = static("n", 0, [(profile, 0)])
+    assert ours["name"] == theirs["name"]
+    assert {name: list(value) for name, value in ours["attributes"].items()} == {
+        name: list(value) for name, value in theirs["attributes"].items()
+    }
+    assert (set(ours), set(ours["capacity"])) == (set(theirs), set(theirs["capacity"]))
 
 
 def test_dynamic_mig_placements_are_read_from_consumed_counters() -> None:

@@ -170,9 +170,9 @@ MACHINE = ClusterNode(
 )
 
 
-def update_machine(cluster: Cluster, *, cpu: int = 0, gpu: int = 0, daemon_sets: int = 0) -> Node:
+def update_machine(cluster: Cluster, *, cpu: int = 0, memory_mib: int = 0, gpu: int = 0, daemon_sets: int = 0) -> Node:
     """Update a node with 8 GPUs and 96 CPUs; ordinary pods and daemon sets of others hold these."""
-    ordinary, resident = {"cpu": Fraction(cpu)}, {"cpu": Fraction(daemon_sets)}
+    ordinary, resident = {"cpu": Fraction(cpu), "memory": Fraction(memory_mib * 2**20)}, {"cpu": Fraction(daemon_sets)}
     usage = ForeignNodeUsage({"nvidia.com/gpu": Fraction(gpu)}, daemon_sets=resident, ordinary=ordinary)
     amounts, left = node_resources(MACHINE, usage), resources_left(MACHINE, usage)
     found = DiscoveredNode("n1", whole_gpus(8), foreign=usage, resources=amounts, resources_left=left)
@@ -198,6 +198,13 @@ def test_gpus_without_cpus_left_by_pods_of_others_are_not_sold(cluster: Cluster,
     assert node.inventory_problem.startswith("Pods outside the broker leave 36 CPUs, so 5 of its 8 GPUs are not sold")
     update_machine(cluster)
     assert (free(), Node.objects.get().inventory_problem) == (8, "")
+
+
+def test_gpus_without_memory_left_by_pods_of_others_are_not_sold(cluster: Cluster, machine: Node) -> None:
+    whole = Offering.objects.get(profile="whole-gpu", price_class="on_demand")
+    node = update_machine(cluster, memory_mib=2**20 - 2 * whole.host_memory_mib)
+    assert free() == 2
+    assert "GiB memory, so 6 of its 8 GPUs are not sold" in node.inventory_problem
 
 
 def test_leased_gpus_count_before_free_ones_when_cpus_are_short(
