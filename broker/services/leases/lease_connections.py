@@ -1,11 +1,11 @@
 """Connection details of an active lease: SSH command, endpoint or web address."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.workloads.templates import HOME, JUPYTER, SSH, VLLM, WorkloadTemplate
+from broker.domain.workloads.templates import HOME, JUPYTER, SSH, VLLM, VSCODE, WorkloadTemplate
 from broker.models import Cluster, Lease
 from broker.provisioners.kubernetes import names
 from broker.provisioners.kubernetes.render.ingress import http_hosts, service_port
@@ -23,6 +23,7 @@ class LeaseConnection:
     is_link: bool = False
     secret: str = ""
     sign_in_url: str = ""  # opens the link signed in; empty: the link itself
+    sign_in_form: str = ""  # takes the secret as the field `password` of a form, and opens the link signed in
     is_open: bool = False  # whoever knows the address can use it: the program asks for no token
 
     @property
@@ -64,7 +65,9 @@ def lease_connections_of(lease: Lease) -> list[LeaseConnection]:
         call = f"curl {address}/v1/models -H 'Authorization: Bearer {secret}'"
         return [LeaseConnection("Endpoint", f"{address}/v1", secret=secret), LeaseConnection("Try it", call)]
     signed_in = f"{address}/lab?token={secret}" if template is JUPYTER else ""
-    return [LeaseConnection(template.label, f"{address}/", is_link=True, secret=secret, sign_in_url=signed_in)]
+    form = f"{address}/login" if template is VSCODE else ""
+    link = LeaseConnection(template.label, f"{address}/", is_link=True, secret=secret)
+    return [replace(link, sign_in_url=signed_in, sign_in_form=form)]
 
 
 def _http_connections(lease: Lease, template: WorkloadTemplate, cluster: Cluster) -> list[LeaseConnection]:
@@ -117,3 +120,11 @@ def _ssh_connections(lease: Lease, cluster: Cluster) -> list[LeaseConnection]:
 
 def _inside_name(lease: Lease) -> str:
     return f"{names.anchor_name(lease.pk, lease.generation)}.{names.namespace_name(lease.project_id)}.svc"
+
+
+def sign_in_origins(lease: Lease) -> list[str]:
+    """Return the origins to which a lease's page may send its sign-in form; empty without one."""
+    if lease.workload_template is not VSCODE:
+        return []
+    domains = Cluster.objects.exclude(domain="").order_by("domain").values_list("domain", flat=True)
+    return [f"https://*.{domain}" for domain in domains.distinct()]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from csp.decorators import csp_update
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -17,7 +18,12 @@ from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import BATCH
 from broker.models import Lease, LeaseAttempt, ReclaimNotice, Relocation, Transition
 from broker.services.leases import attempt_records, relocation_consent, spot_notices
-from broker.services.leases.lease_connections import LeaseConnection, is_simulated, lease_connections_of
+from broker.services.leases.lease_connections import (
+    LeaseConnection,
+    is_simulated,
+    lease_connections_of,
+    sign_in_origins,
+)
 from tenants.services.errors import ObjectNotFound
 from web.http.query_strings import LinkOption
 from web.portal.home.recent_events import actor_name
@@ -41,7 +47,9 @@ def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
 @tenant_page("leases.read")
 def show_lease(request: PageRequest, pk: str) -> HttpResponse:
     page = build_lease_page(request, find_lease_row(request, pk))
-    return render(request, "leases/lease.html", {"page": page})
+    shown = render(request, "leases/lease.html", {"page": page})
+    csp_update({"form-action": sign_in_origins(page.lease)})(lambda _: shown)(request)  # marks the response
+    return shown
 
 
 @tenant_page("leases.read")

@@ -68,9 +68,9 @@ def test_an_endpoint_includes_an_example_call(sim: Simulation, kestrel: TenantCo
     assert access_token(lease.pk) in call.line
 
 
-def test_code_servers_link_asks_for_the_password(sim: Simulation, kestrel: TenantContext) -> None:
+def test_code_servers_link_signs_in_by_its_form(sim: Simulation, kestrel: TenantContext) -> None:
     (way,) = connections(sim.create_lease(kestrel, offering(), workload="vscode"))
-    assert (way.is_link, way.sign_in_url) == (True, "")
+    assert (way.is_link, way.sign_in_url, way.sign_in_form) == (True, "", f"{way.line}login")
     assert way.secret
 
 

@@ -317,3 +317,17 @@ def test_a_notebook_opens_signed_in_with_one_click(portal: PortalSession) -> Non
     html = portal.get(f"/leases/{notebook.pk}/").content.decode()
     address = f"https://{notebook.pk.removeprefix('lse_')}.leases.example"
     assert f'href="{address}/lab?token={access_token(notebook.pk)}"' in html
+
+
+def test_code_server_opens_signed_in_with_one_click(portal: PortalSession) -> None:
+    editor = portal.sim.create_lease(portal.owner, offering(), workload="vscode")
+    other = portal.sim.create_lease(portal.owner, offering(), workload="ssh", ssh_keys=[KEY])
+    Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
+    shown = portal.get(f"/leases/{editor.pk}/")
+    html = shown.content.decode()
+    address = f"https://{editor.pk.removeprefix('lse_')}.leases.example"
+    assert f'<form method="post" action="{address}/login">' in html
+    assert f'<input type="hidden" name="password" value="{access_token(editor.pk)}">' in html
+    assert "https://*.leases.example" in shown.headers["Content-Security-Policy"]
+    assert "leases.example" not in portal.get(f"/leases/{other.pk}/").headers["Content-Security-Policy"]
+    assert access_token(editor.pk) not in portal.sign_in_as(Role.VIEWER).get(f"/leases/{editor.pk}/").content.decode()
