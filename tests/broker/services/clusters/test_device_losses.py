@@ -104,7 +104,7 @@ def test_a_node_with_too_few_devices_takes_nothing_new_and_says_why(sim: Simulat
     node = report_n1(sim, 3)
     assert not Gpu.objects.sellable().exists()
     assert node.inventory_problem.startswith(
-        "It offers 3 nvidia.com/gpu, and leases hold 4: a device failed, and it does not say whose."
+        "It offers 3 nvidia.com/gpu, and leases hold 4: a device failed, and its device plugin does not say which."
     )
 
 
