@@ -215,6 +215,7 @@ def test_cancelling_a_plan_reverts_relocations_in_progress(state: str, world: Wo
 
 @pytest.mark.deep
 def test_a_relocation_to_a_lost_node_returns_the_lease_to_its_old_gpu(world: World, settings: Any) -> None:
+    settings.NODE_UNREACHABLE_TIMEOUT_S = 30
     scene = set_up(world, settings, "slow", keeps=False)
     first = scene.lease.generation
     host = Gpu.objects.values_list("node__name", flat=True).get(pk=scene.move.to_gpu_id)
