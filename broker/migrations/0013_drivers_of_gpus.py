@@ -25,7 +25,7 @@ CREATE TRIGGER changed BEFORE UPDATE ON broker_gpu FOR EACH ROW
 
 
 class Migration(migrations.Migration):
-    """Add how pods request the slices of a GPU; empty for GPUs that were not read since."""
+    """Add how pods request a GPU's slices; empty until it is read again."""
 
     dependencies = [("broker", "0012_image_pulls")]
 

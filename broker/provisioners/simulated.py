@@ -160,7 +160,7 @@ class SimulatedProvisioner:
         return self._progress(spec, pod, now)
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
-        """Return the loss of a node or GPU; a node that an operator marked as lost is not waited for."""
+        """Return the loss of a node or GPU, if there is one."""
         bad = Q(lost_since__isnull=False) | Q(node__state=NodeState.LOST)
         columns = (
             "node",

@@ -74,7 +74,7 @@ def clean_text(text: str) -> str:
 
 
 def bounded_text(text: str) -> str:
-    """Return a line cut to the length that is stored; a longer one says how much is missing."""
+    """Return a line cut to the stored length, saying how much is missing."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= MAX_LINE_BYTES:
         return raw.decode()

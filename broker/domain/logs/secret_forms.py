@@ -17,7 +17,7 @@ DOUBLE_QUOTED_SPECIAL = re.compile(r'(["\\$`])')
 
 
 def escaped_forms(value: str) -> Iterator[str]:
-    """Yield a value as programming languages, shells, URLs and HTML write it, without quotes around it."""
+    """Yield a value as languages, shells, URLs and HTML write it, without quotes."""
     escaped = json.dumps(value)[1:-1]
     unescaped = json.dumps(value, ensure_ascii=False)[1:-1]
     for text in (escaped, unescaped):

@@ -38,7 +38,7 @@ def secret_values(
 
 
 def value_masker(values: Iterable[str]) -> Masker:
-    """Return a function that replaces every occurrence of the values in clean text, of one line or several.
+    """Return a function that replaces the values in clean text.
 
     A value of several lines is replaced line by line, and in its encoded forms (see `secret_forms`).
     """
@@ -52,7 +52,7 @@ def value_masker(values: Iterable[str]) -> Masker:
 
 
 def excerpt_masker(values: Iterable[str]) -> Masker:
-    """Return a function that cleans and masks a text that may have been cut within a value."""
+    """Return a function that masks a text which may end within a value."""
     known = list(values)
     mask, forms = value_masker(known), list(_patterns_by_form(known))
 

@@ -1,4 +1,4 @@
-"""Starts of the slices of one GPU, once its cluster has chosen some of them itself.
+"""Starts of one GPU's slices, some of them chosen by its cluster.
 
 Slices whose device is known lie where it is. The others, whose claims wait for a device, keep their start if it is
 free and otherwise get another one: their claims accept any.

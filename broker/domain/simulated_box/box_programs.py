@@ -83,7 +83,7 @@ def _wc(call: ProgramCall) -> ProgramResult:
 
 
 def _grep(call: ProgramCall) -> ProgramResult:
-    """Search for plain text, which may be bound to the beginning or end of a line.
+    """Search for plain text, optionally at the beginning or end of a line.
 
     A regular expression of a stranger could be searched for for years.
     """

@@ -47,7 +47,7 @@ STREAM_PATHS = {"/dev/stdout": False, "/dev/stderr": True}
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a stream goes: a file, or the output or errors of what runs the command."""
+    """Target of a stream: a file, or the caller's output or errors."""
 
     path: str = ""
     is_error: bool = False
@@ -458,7 +458,7 @@ BUILTINS: dict[str, Callable[[BoxShell, list[str], BoxInput], ProgramResult]] = 
 
 
 def _is_checked(command: ShellCommand) -> bool:
-    """Return whether `set -e` looks at the status of a command itself, not at those within it."""
+    """Return whether `set -e` checks this command's own status."""
     return isinstance(command, SimpleCommand) or (isinstance(command, GroupCommand) and command.is_subshell)
 
 
@@ -469,7 +469,7 @@ def _program_name(word: str) -> str:
 
 
 def _without_prefixes(words: list[str]) -> tuple[list[str], dict[str, str], bool]:
-    """Return what `exec`, `env NAME=value` and the like run, its variables, and whether it replaces the shell."""
+    """Return what a prefix such as `exec` or `env` runs, and how."""
     replaces_shell, at, assigned = False, 0, dict[str, str]()
     while at + 1 < len(words):
         name, following = words[at], words[at + 1]

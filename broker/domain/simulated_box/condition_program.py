@@ -41,7 +41,7 @@ def _result(name: str, box: BoxState, arguments: tuple[str, ...]) -> ProgramResu
 
 
 def _holds(box: BoxState, arguments: tuple[str, ...]) -> bool:
-    """Return whether a condition holds: alternatives of conjunctions of at most three words, negated or not."""
+    """Return whether a condition of `test` or `[` holds."""
     for alternative in _split(arguments, "-o"):
         if all(_holds_simple(box, condition) for condition in _split(alternative, "-a")):
             return True

@@ -1,4 +1,4 @@
-"""Check of a lease's GPUs from inside its pods, while its node is short of devices.
+"""Check of a lease's GPUs from inside its pods.
 
 A device plugin counts devices and does not say whose is missing. NVIDIA's container runtime gives every pod nvidia-smi,
 which fails where a GPU of the pod has failed.
@@ -25,7 +25,7 @@ GPU_GONE = re.compile(
 
 
 def find_device_failure(connection: ApiConnection, pods: Iterable[ObservedPod]) -> str:
-    """Return what nvidia-smi says of a failed GPU in one of the pods; empty if it says nothing."""
+    """Return what nvidia-smi says of a failed GPU in the pods, or nothing."""
     until = clock.monotonic() + CHECK_S
     for pod in pods:
         left_s = until - clock.monotonic()

@@ -154,7 +154,7 @@ class KubernetesProvisioner:
     def _with_device_check(
         self, spec: ProvisionSpec, observation: Observation, found: LeaseObjects, now: datetime
     ) -> Observation:
-        """Return the observation, or a loss where a device of the lease proves to be the missing one.
+        """Return the observation, or a loss if the lease's GPU failed.
 
         It is charged until the first check that shows it: an earlier one may have found its devices well.
         """

@@ -1,4 +1,4 @@
-"""GPUs that are not sold because other pods hold the CPU and memory that come with them.
+"""GPUs that are not sold because other pods hold their CPU and memory.
 
 A node keeps its amounts, which offerings are measured by; pods of others come and go. While they hold so much that
 leases on all GPUs would not fit beside them, as many free GPUs as needed are closed.
@@ -27,7 +27,7 @@ SHORT = (
 
 
 def close_gpus_without_resources(node: Node, known: Iterable[Gpu], columns: GpuColumns, report: DiscoveredNode) -> str:
-    """Mark in the columns the free GPUs for which too little CPU or memory is left; return why.
+    """Close free GPUs that lack CPU or memory; return why.
 
     Of the GPUs those are closed first whose leases hold the least.
     """
@@ -69,7 +69,7 @@ def _largest_promise(promised: Sequence[Offering], columns: Mapping[str, Any], d
 
 
 def _slices_per_gpu(offering: Offering, published: Mapping[str, Sequence[int]] | None) -> int:
-    """Return how many slices of an offering a GPU has; one if its profile no longer exists."""
+    """Return how many slices of an offering a GPU has."""
     try:
         most = profile_of(offering).max_instances
     except ValueError:

@@ -53,7 +53,7 @@ def close_slots(
 
 
 def close_gpus_of_plugin_pods(columns: Mapping[int, dict[str, Any]], report: DiscoveredNode) -> str:
-    """Close all GPUs of a DRA node whose device plugin serves pods of others; return why."""
+    """Close a DRA node's GPUs while its device plugin serves others; return why."""
     held = _held_resources(report.foreign) if report.driver == DRA else {}
     if not held:
         return ""

@@ -202,7 +202,7 @@ def plain_profiles(spec: GpuModelSpec) -> list[Profile]:
 
 
 def memory_of(spec: GpuModelSpec, profile: Profile) -> int:
-    """Return a profile's GPU memory in GB: from its name, else its fraction of the GPU."""
+    """Return a profile's GPU memory in GB, from its name or fraction."""
     if spec.has_gpu and profile.isolation is Isolation.HARDWARE:
         return int(profile.name.partition("g.")[2].partition("gb")[0])
     return spec.memory_gb * profile.memory // spec.grid

@@ -42,7 +42,7 @@ def find_conflict(gpus: Iterable[Gpu], reported: Iterable[DiscoveredGpu]) -> str
 
 
 def find_driver_change(gpus: Iterable[Gpu], report: DiscoveredNode) -> str:
-    """Return that a node's leases hold GPUs by another driver than it has now; else empty."""
+    """Return why a node's changed driver conflicts with its leases, or nothing."""
     changed = {gpu.pk: gpu.driver for gpu in gpus if report.driver and gpu.driver not in ("", report.driver)}
     if not changed:
         return ""

@@ -50,5 +50,5 @@ def cancel_retry(lease: Lease) -> None:
 
 
 def count_losses(lease: Lease) -> int:
-    """Return how many runs of a lease the provider lost; a preempted one was announced, and is none."""
+    """Return how many runs of a lease the provider lost, preemptions excluded."""
     return LeaseAttempt.objects.filter(lease=lease, counted=False, retry_at__isnull=False).count()

@@ -42,7 +42,7 @@ def run_checkpoint(notice_id: str, tenant_id: str, *, now: datetime) -> None:
 
 
 def _masked_output(output: str, spec: ProvisionSpec) -> str:
-    """Return the words of a failed command without the lease's secrets, or nothing if one cannot be read."""
+    """Return the words of a failed command with the lease's secrets masked."""
     if any(each.value is None for each in spec.secrets):
         return ""
     return ": " + excerpt_masker(secret_values(spec.env, spec.secrets, spec.access_token))(output)

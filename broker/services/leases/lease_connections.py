@@ -123,7 +123,7 @@ def _inside_name(lease: Lease) -> str:
 
 
 def sign_in_origins(lease: Lease) -> list[str]:
-    """Return the origins to which a lease's page may send its sign-in form; empty without one."""
+    """Return the origins to which a lease's page may send its sign-in form."""
     if lease.workload_template is not VSCODE:
         return []
     domains = Cluster.objects.exclude(domain="").order_by("domain").values_list("domain", flat=True)

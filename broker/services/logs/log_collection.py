@@ -71,7 +71,7 @@ def collect_log(lease_id: str, tenant_id: str, *, now: datetime) -> int:
 
 
 def collect_last_output(lease: Lease, spec: ProvisionSpec, *, now: datetime, max_reads: int = MAX_READS) -> int:
-    """Collect what is new in the log of a lease whose pod is about to go; return how many lines.
+    """Collect the last output of a lease before its pod goes.
 
     What another process is reading of it at the same time is not stored.
     """

@@ -158,7 +158,7 @@ def _node_supplies(gpus: Sequence[Gpu]) -> dict[str, NodeSupply]:
 
 
 def _fits_on_other_nodes(held: Allocation, here: str, supplies: Mapping[str, NodeSupply]) -> bool:
-    """Return whether every other node of the pool has room for what a lease was promised.
+    """Return whether all other nodes of the pool fit a lease's promise.
 
     The planner knows GPUs and no CPUs: a lease with more than its offering brings now stays where one has too little.
     """

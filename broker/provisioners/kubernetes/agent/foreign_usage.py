@@ -71,7 +71,7 @@ class NodeUsage:
         self.devices: dict[str, str] = {}
 
     def add(self, pod: PodUsage, name: str) -> None:
-        """Add a pod; an update may run a daemon set's old pod and its new one at once."""
+        """Add a pod; of a daemon set only one pod counts."""
         add_amounts(self.amounts, pod.requests)
         self.devices.update(dict.fromkeys(pod.gpus, name))
         if pod.owner:

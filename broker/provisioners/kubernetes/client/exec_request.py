@@ -15,7 +15,7 @@ from broker.provisioners.kubernetes.client.objects import ApiStatus, decode
 def exec_url(
     api: ApiConnection, *, namespace: str, pod: str, container: str, command: Sequence[str], streams: Sequence[str]
 ) -> str:
-    """Return the address that runs a command in a container with some of its streams: stdin, stdout, tty."""
+    """Return the address that runs a command in a container."""
     asked = [("container", container), *((stream, "true") for stream in streams)]
     query = urlencode([*asked, *(("command", word) for word in command)])
     return f"ws{api.host.removeprefix('http').rstrip('/')}{ObjectRef(POD, pod, namespace).path}/exec?{query}"

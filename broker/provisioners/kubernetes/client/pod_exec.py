@@ -50,7 +50,7 @@ def run_in_pod(
     command: Sequence[str],
     answer_s: float = ANSWER_S,
 ) -> None:
-    """Run a command in a container and wait for its end, at most `answer_s` seconds once it runs.
+    """Run a command in a container and wait at most `answer_s` seconds.
 
     Raises CommandFailed if it fails or may not be run, ClusterUnreachable if the cluster does not answer.
     """

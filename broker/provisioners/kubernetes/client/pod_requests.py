@@ -58,7 +58,7 @@ def pod_requests(spec: PodRequestsSpec) -> Amounts:
 
 
 def node_owner(meta: FullObjectMeta) -> str:
-    """Return the daemon set that keeps a pod on its node, or a static pod's name.
+    """Return a pod's daemon set, or the name of a static pod.
 
     Empty for any other pod.
     """

@@ -101,7 +101,7 @@ def _check_node_resources(s: ClusterSnapshot) -> CheckResult:
 
 
 def _daemon_set_usage(s: ClusterSnapshot) -> dict[str, ForeignNodeUsage]:
-    """Return what daemon sets and static pods request, by node; nothing if pods cannot be read."""
+    """Return what daemon sets and static pods request, by node."""
     amounts: dict[str, Amounts] = defaultdict(dict)
     for pod in () if isinstance(s.pods, UnreadablePart) else s.pods:
         if node_owner(pod.metadata):
@@ -110,7 +110,7 @@ def _daemon_set_usage(s: ClusterSnapshot) -> dict[str, ForeignNodeUsage]:
 
 
 def _describe_daemon_sets(machines: Iterable[str], used: Mapping[str, ForeignNodeUsage]) -> str:
-    """Return how much daemon sets request on the node where it is most; empty if nothing."""
+    """Return the most that daemon sets request on one node, in words."""
     most = max(machines, key=lambda name: used[name].daemon_sets.get(CPU, ZERO) if name in used else ZERO, default="")
     if most not in used:
         return ""

@@ -35,7 +35,7 @@ def _cpu_nodes(s: ClusterSnapshot) -> int:
 
 
 def plugin_nodes(s: ClusterSnapshot) -> list[ClusterNode]:
-    """Return the nodes whose GPUs a device plugin offers; none if the cluster uses no such."""
+    """Return the nodes whose GPUs a device plugin offers."""
     published = _published_nodes(s)
     return [node for node in (gpu_nodes(s) if s.uses("device_plugin") else ()) if node.metadata.name not in published]
 

@@ -1,4 +1,4 @@
-"""The slice drivers of one cluster: each node is read and used by the one that suits it."""
+"""The slice drivers of one cluster, of which each node has its own."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -18,7 +18,7 @@ MEBIBYTE = 2**20
 
 
 def node_resources(node: ClusterNode, usage: ForeignNodeUsage = NO_FOREIGN_USAGE) -> HostResources:
-    """Return what a node has for leases beside its daemon sets; zero: it does not report it.
+    """Return what a node has for leases; zero: it does not report it.
 
     A margin is kept where they request less. Other pods come and go, and do not count.
     """

@@ -121,7 +121,7 @@ class LeaseSpec:
         return tuple(sorted(here, key=lambda each: (each.gpu_uuid, each.start)))
 
     def driver_on(self, node: str) -> str:
-        """Return the name of the driver that requests its slices on a node; empty if unnamed."""
+        """Return the driver that requests its slices on a node, or nothing."""
         return next((each.driver for each in self.slices if each.node == node), "")
 
     def resources_on(self, node: str) -> HostResources:

@@ -56,7 +56,7 @@ class NodeDevices:
         return all(name in self.published for name in self.given.get(spec, ()))
 
     def of_gpu(self, spec: str, gpu: Gpu) -> list[Device]:
-        """Return the slices of a GPU that a spec was given, in their order on it."""
+        """Return the slices of a GPU that a spec was given, in order."""
         mine = [self.published[name] for name in self.given.get(spec, ()) if name in self.published]
         return sorted(
             (each for each in mine if attribute_text(each, "parentUUID") == gpu.uuid),
@@ -65,7 +65,7 @@ class NodeDevices:
 
 
 def settle_node(cluster_id: str, node_name: str, *, now: datetime) -> bool:
-    """Move the allocations of a node to the devices of their claims; return False if some could not.
+    """Move a node's allocations to their claims' devices; return False if some could not.
 
     Those are tried again later: they wait for devices to be published, for a place to become free, or for a lease
     that left to be proven gone.

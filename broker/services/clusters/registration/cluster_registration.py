@@ -300,7 +300,7 @@ def _with_gpus(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
 def _read_columns(
     node: Node, known: list[Gpu], report: DiscoveredNode, loss: DeviceLoss, now: datetime
 ) -> tuple[GpuColumns, list[str]]:
-    """Return the columns of a node's GPUs from its report, and what of them is not sold."""
+    """Return the columns of a node's GPUs, and what is not sold."""
     rows = {gpu.index: gpu for gpu in known}
     columns = {found.index: _gpu_columns(node, found, report, rows.get(found.index), now) for found in report.gpus}
     layouts = {index: each["fixed_layout"] for index, each in columns.items()}

@@ -1,4 +1,4 @@
-"""Outages of a node that leases outlast: what was not proven to run is not charged."""
+"""Node outages that leases outlast, uncharged."""
 
 from datetime import datetime
 

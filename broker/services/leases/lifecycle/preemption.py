@@ -33,7 +33,7 @@ def end_at_term(lease: Lease, *, now: datetime, at: datetime | None) -> None:
 
 
 def _preempt(lease: Lease, *, now: datetime, at: datetime | None, ended_at: datetime) -> None:
-    """End a lease at the end of its notice, or remove it from its GPU to queue it again."""
+    """End a lease when its notice is over, or queue it again."""
     if lease.workload == BATCH.name:  # a run of its own, which is no try
         attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=PREEMPTED_TEXT, counted=False)
     if _may_queue_again(lease, now=now, at=at):
