@@ -22,7 +22,8 @@ MAX_MESSAGE = 1024 * 1024  # bytes
 MAX_OUTPUT = 2000  # bytes of a failed command's output that are kept
 
 # Process 1 may be a shell that runs the program, and then takes no signal: the program is its first child. The command
-# writes to the log of the container's program where that is possible, and does not hold the connection open.
+# writes to the log of the container's program where that is possible, and does not hold the connection open. It waits
+# a second: a command that ends its container at once would end the shell that starts it too, which reads as a failure.
 IN_BACKGROUND = """
 pid=1
 while read -r name <"/proc/$pid/comm" && case $name in sh|ash|bash|dash) ;; *) false ;; esac; do
@@ -32,7 +33,7 @@ while read -r name <"/proc/$pid/comm" && case $name in sh|ash|bash|dash) ;; *) f
 done 2>/dev/null
 export GPUBROKER_PROGRAM_PID="$pid"
 out=/proc/1/fd/1; [ -w "$out" ] || out=/dev/null
-sh -c "$0" >"$out" 2>&1 </dev/null &
+{ sleep 1 2>/dev/null; exec sh -c "$0"; } >"$out" 2>&1 </dev/null &
 """
 
 

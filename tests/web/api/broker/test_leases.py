@@ -444,7 +444,7 @@ def test_the_api_lists_the_connections_of_the_page_while_a_lease_runs(
     (way,) = api.get(f"leases/{lease.pk}/connections").body["items"]
     with tenant_scope(lease.tenant_id):
         (shown,) = lease_connections_of(reload_lease(lease))
-    assert way == asdict(shown)
+    assert way == {name: value for name, value in asdict(shown).items() if name != "sign_in_form"}  # of pages only
     assert way["line"].endswith(".leases.example/")
     assert other_tenant_api.get(f"leases/{lease.pk}/connections").status_code == 404
     sim.release_lease(lease)
