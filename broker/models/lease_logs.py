@@ -1,9 +1,12 @@
 """Logs of leases: how far each was collected, and its lines in chunks."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
 from broker.models.leases import Lease
+from ports.postgres.sql_statements import prepared_cursor
 from tenants.models.tenants import Tenant, TenantOwned
 
 
@@ -20,7 +23,7 @@ class LeaseLog(TenantOwned):
     transition_seq = models.IntegerField(default=-1)  # of the newest state change that has a line
     fault = models.CharField(max_length=300, blank=True, default="")  # why output cannot be read now
     quiet_reads = models.PositiveSmallIntegerField(default=0)  # consecutive reads without a new line
-    claims = models.PositiveBigIntegerField(default=0)  # how often it was claimed: the last claim may store
+    claims = models.PositiveBigIntegerField(default=0)  # grows with each claim and store; an older one may not store
     claimed_until = models.DateTimeField(null=True)  # somebody collects it until then, or is dead
     due_at = models.DateTimeField(null=True)  # when to collect again; null: everything is collected
     followed_until = models.DateTimeField(null=True)  # somebody reads it live until then
@@ -34,6 +37,14 @@ class LeaseLog(TenantOwned):
 
     def __str__(self) -> str:
         return f"log of {self.lease_id}"
+
+    @classmethod
+    def collect_soon(cls, lease_id: str, *, now: datetime) -> None:
+        """Have the newest change of a lease's state collected now."""
+        with prepared_cursor() as cursor:
+            cursor.execute(
+                "UPDATE broker_leaselog SET due_at = %s WHERE lease_id = %s AND completed_at IS NULL", [now, lease_id]
+            )
 
 
 class LeaseLogChunk(TenantOwned):

@@ -11,13 +11,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db.backends.postgresql.psycopg_any import Jsonb
-from django.db.models import Q
 
 from broker.domain.geometry.cpu_blocks import device_name
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.warm_slices import PartitioningEffort
 from broker.domain.workloads.templates import BATCH, TEMPLATES
-from broker.models import Gpu, ImagePrepull, InventoryChange, Node, NodeState, SimulatedPod, SimulatedVolume
+from broker.models import ImagePrepull, InventoryChange, Node, NodeState, SimulatedPod, SimulatedVolume
 from broker.provisioners.base import (
     CommandFailed,
     HeldPod,
@@ -30,7 +29,7 @@ from broker.provisioners.base import (
     VolumeRef,
 )
 from broker.provisioners.simulated_programs import batch_end, program_lines
-from ports.postgres.sql_statements import load_sql
+from ports.postgres.sql_statements import fetch_rows, load_sql
 from ports.rng import Rng
 from tenants.services.actors import SYSTEM
 
@@ -63,7 +62,7 @@ class SimulatedProvisioner:
         return self._observe_pod(spec, pod, now)
 
     def observe(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
-        pod = SimulatedPod.objects.filter(name=spec.name).first()
+        pod = _find_pod(spec)
         return self._observe_pod(spec, pod, now) if pod else Observation(ObservedState.GONE)
 
     def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
@@ -82,7 +81,7 @@ class SimulatedProvisioner:
         return self._remove(spec.name, now)
 
     def read_log(self, spec: ProvisionSpec, cursor: dict[str, Any], *, newest_only: bool, now: datetime) -> LogRead:
-        pod = SimulatedPod.objects.filter(name=spec.name).first()
+        pod = _find_pod(spec)
         if pod is None or pod.ready_at is None or pod.ready_at > now or pod.refused:
             return LogRead(cursor=cursor)
         until = min(now, pod.gone_at or now)
@@ -129,18 +128,17 @@ class SimulatedProvisioner:
         SimulatedVolume.objects.filter(name=volume.id).update(last_used_by=spec.name)
 
     def _remove(self, name: str, now: datetime) -> Observation:
-        pod = SimulatedPod.objects.filter(name=name).first()
-        if pod is None:
+        usual_s = Rng(f"delete {name}").lognormal(DELETE_S, SPREAD)
+        usual, slow = (timedelta(seconds=each / settings.SIMULATED_SPEED) for each in (usual_s, SLOW_DELETE_S))
+        wanted = {"name": name, "now": now, "usual": usual, "slow": slow, "lost": NodeState.LOST}
+        rows = fetch_rows(load_sql("broker/clusters/remove_simulated_pod"), wanted)
+        if not rows:
             return Observation(ObservedState.GONE)
-        if pod.gone_at is None:
-            delete_s = SLOW_DELETE_S if pod.slow else Rng(f"delete {name}").lognormal(DELETE_S, SPREAD)
-            pod.gone_at = now + timedelta(seconds=delete_s / settings.SIMULATED_SPEED)
-            SimulatedPod.objects.filter(name=name, gone_at=None).update(gone_at=pod.gone_at)
-        if pod.gone_at > now:
-            return Observation(ObservedState.PENDING, "shutting down", again_in_s=(pod.gone_at - now).total_seconds())
-        lost = Node.objects.filter(pk__in=pod.nodes, state=NodeState.LOST).first()
-        if lost:  # a lost node confirms nothing, and removes the pod when it is back
-            return Observation(ObservedState.LOST, f"node {lost.name} is unreachable", last_seen=lost.state_since)
+        ((gone_at, lost_node, lost_since),) = rows
+        if gone_at > now:
+            return Observation(ObservedState.PENDING, "shutting down", again_in_s=(gone_at - now).total_seconds())
+        if lost_node:  # a lost node confirms nothing, and removes the pod when it is back
+            return Observation(ObservedState.LOST, f"node {lost_node} is unreachable", last_seen=lost_since)
         SimulatedPod.objects.filter(name=name).delete()
         return Observation(ObservedState.GONE)
 
@@ -161,21 +159,11 @@ class SimulatedProvisioner:
 
     def _fault(self, spec: ProvisionSpec) -> Observation | None:
         """Return the loss of a node or GPU, if there is one."""
-        bad = Q(lost_since__isnull=False) | Q(node__state=NodeState.LOST)
-        columns = (
-            "node",
-            "node__state",
-            "node__name",
-            "node__state_since",
-            "gpu_model",
-            "index",
-            "health_reason",
-            "lost_since",
-        )
-        gpu = Gpu.objects.filter(bad, pk__in=[s.gpu for s in spec.slices]).order_by("pk").values_list(*columns).first()
-        if gpu is None:
+        wanted = {"gpus": [each.gpu for each in spec.slices], "lost": NodeState.LOST}
+        rows = fetch_rows(load_sql("broker/clusters/lost_gpu"), wanted)
+        if not rows:
             return None
-        node_id, state, node, node_since, model, index, reason, since = gpu
+        node_id, state, node, node_since, model, index, reason, since = rows[0]
         if state == NodeState.LOST:
             losses = InventoryChange.objects.filter(node=node_id, gpu=None, after=NodeState.LOST)
             is_silent = losses.order_by("id").values_list("actor_label", flat=True).last() == SYSTEM.label
@@ -216,6 +204,11 @@ class SimulatedProvisioner:
         if spec.image.startswith("refuse/"):
             return f"the image {spec.image} cannot be pulled: the registry says it does not exist"
         return ""
+
+
+def _find_pod(spec: ProvisionSpec) -> SimulatedPod | None:
+    found = SimulatedPod.objects.raw("SELECT * FROM broker_simulatedpod WHERE name = %s", [spec.name])
+    return next(iter(found), None)
 
 
 def _observe_program(spec: ProvisionSpec, now: datetime, *, started: datetime) -> Observation:

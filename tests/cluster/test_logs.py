@@ -45,8 +45,8 @@ def active(installed: Installation, **wanted: Any) -> Lease:
 def collect_now(lease: Lease) -> None:
     with tenant_scope(lease.tenant_id):
         current = reload_lease(lease)
-        spec = load_provision_spec(current)
-    log_collection.collect_last_output(current, spec, now=datetime.now(UTC))
+        spec, log = load_provision_spec(current, with_secrets=True), LeaseLog.objects.get(pk=current.pk)
+    log_collection.collect_last_output(current, spec, log, now=datetime.now(UTC))
 
 
 def collect(lease: Lease) -> list[str]:

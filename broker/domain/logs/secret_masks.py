@@ -1,7 +1,8 @@
 """Mask secret values in log lines before they are stored or shown."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 
 from broker.domain.logs.log_lines import bounded_text, clean_text, plain_text
@@ -42,25 +43,23 @@ def value_masker(values: Iterable[str]) -> Masker:
 
     A value of several lines is replaced line by line, and in its encoded forms (see `secret_forms`).
     """
-    forms = _patterns_by_form(values)
-
-    def mask(text: str) -> str:
-        found = [pattern for form, pattern in forms.items() if form in text]  # much faster than one large pattern
-        return re.sub("|".join(found), MASK, text) if found else text
-
-    return mask
+    return partial(_mask_forms, _patterns_by_form(values))
 
 
 def excerpt_masker(values: Iterable[str]) -> Masker:
     """Return a function that masks a text which may end within a value."""
-    known = list(values)
-    mask, forms = value_masker(known), list(_patterns_by_form(known))
+    forms = _patterns_by_form(values)
 
     def mask_excerpt(text: str) -> str:
-        masked = mask(clean_text(text))
+        masked = _mask_forms(forms, clean_text(text))
         return next((cut for form in forms if (cut := _without_cut_value(masked, form)) != masked), masked)
 
     return mask_excerpt
+
+
+def _mask_forms(forms: Mapping[str, str], text: str) -> str:
+    found = [pattern for form, pattern in forms.items() if form in text]  # much faster than one large pattern
+    return re.sub("|".join(found), MASK, text) if found else text
 
 
 def mask_lines(mask: Masker, texts: Iterable[str]) -> list[str]:

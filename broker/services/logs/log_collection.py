@@ -6,18 +6,20 @@ lease's state become lines of the platform, so that a log tells the whole story.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 import structlog
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.logs.log_lines import LineSource, LogLine, clean_text
 from broker.domain.logs.secret_masks import mask_lines, secret_values, value_masker
-from broker.models import Lease, LeaseLog, Transition
+from broker.models import Lease, LeaseLog
 from broker.models.transitions import TICK_CAUSE
 from broker.provisioners.base import ClusterUnreachable, LogRead, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
 from broker.services.leases.provision_specs import load_provision_spec
 from broker.services.logs import log_storage
+from ports.postgres.sql_statements import fetch_rows, load_sql
 from tenants.services.rls import system_scope, tenant_scope
 
 log = structlog.get_logger(__name__)
@@ -31,9 +33,22 @@ LAST_INTERVAL = timedelta(seconds=60)
 ENDING_INTERVAL = timedelta(seconds=1)
 WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
 MAX_READS = 4  # of one log in a row, while there is more
+MAX_ATTEMPTS = 3  # to store last output while another process collects the same log
+MAX_FAULT = 300
 UNREACHABLE = "The cluster does not respond"
 BATCH = 200
 ADOPTION_BATCH = 500
+
+
+class _StateChange(NamedTuple):
+    """A change of a lease's state."""
+
+    seq: int
+    at: datetime
+    before: str
+    after: str
+    reason: str
+    cause: str
 
 
 def due_logs(*, now: datetime) -> list[tuple[str, str]]:
@@ -60,65 +75,63 @@ def begin_missing_logs(*, now: datetime) -> int:
 def collect_log(lease_id: str, tenant_id: str, *, now: datetime) -> int:
     """Collect what is new in a log that is due; return how many lines."""
     with tenant_scope(tenant_id):
-        claimed = log_storage.claim_log(lease_id, now=now, due_only=True)
+        claimed = log_storage.claim_due_log(lease_id, now=now)
         lease = Lease.objects.select_related("offering", "volume").filter(pk=lease_id).first() if claimed else None
         if claimed is None or lease is None:
             return 0
-        steps = _new_steps(claimed)
+        changes = _new_changes(claimed)
         has_output = lease.state in STATES_WITH_OUTPUT
         spec = load_provision_spec(lease, with_secrets=True) if has_output else None
-    return _collect(claimed, lease, spec, steps, max_reads=MAX_READS, now=now)
+    read = _read(claimed, spec, now, MAX_READS) if spec else LogRead(cursor=claimed.cursor)
+    with tenant_scope(tenant_id):
+        return _store(claimed, lease, read, changes, now=now) or 0
 
 
-def collect_last_output(lease: Lease, spec: ProvisionSpec, *, now: datetime, max_reads: int = MAX_READS) -> int:
-    """Collect the last output of a lease before its pod goes.
-
-    What another process is reading of it at the same time is not stored.
-    """
-    with tenant_scope(lease.tenant_id):
-        claimed = log_storage.claim_log(lease.pk, now=now, due_only=False)
-        if claimed is None:
-            return 0
-        steps = _new_steps(claimed)
-        if spec.secrets or lease.pull_secret:
-            spec = load_provision_spec(lease, with_secrets=True)
-    return _collect(claimed, lease, spec, steps, max_reads=max_reads, now=now)
-
-
-def _new_steps(claimed: LeaseLog) -> list[Transition]:
-    """Return the changes of a lease's state that have no line yet."""
-    new = Transition.objects.filter(lease_id=claimed.pk, seq__gt=claimed.transition_seq)
-    return list(new.order_by("seq"))
-
-
-def _collect(
-    claimed: LeaseLog,
-    lease: Lease,
-    spec: ProvisionSpec | None,
-    steps: Sequence[Transition],
-    *,
-    max_reads: int,
-    now: datetime,
+def collect_last_output(
+    lease: Lease, spec: ProvisionSpec, log: LeaseLog, *, now: datetime, max_reads: int = MAX_READS
 ) -> int:
-    """Read a claimed log's new output, and store it with the changes of state."""
-    read = _read(claimed, spec, now, max_reads) if spec else LogRead(cursor=claimed.cursor)
-    lines = _in_order(steps, read.lines)
-    with tenant_scope(lease.tenant_id):
-        stored = log_storage.store_lines(
-            claimed,
-            lines,
-            generation=lease.generation,
-            cursor=read.cursor,
-            transition_seq=steps[-1].seq if steps else claimed.transition_seq,
-            fault=read.fault[:300],
-            **_schedule(claimed, lease, is_quiet=not lines, is_unreachable=read.fault.startswith(UNREACHABLE), now=now),
-        )
-    return len(lines) if stored else 0
+    """Collect the last output of a lease before its pod goes; return how many lines.
+
+    `spec` has the values of its secrets. `log` is as it was loaded; it is read again if another process stored
+    something of it meanwhile. What such a process is reading at the same time is not stored.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        read = _read(log, spec, now, max_reads)
+        if not read.lines and read.fault[:MAX_FAULT] == log.fault:
+            return 0
+        with tenant_scope(lease.tenant_id):
+            stored = _store(log, lease, read, _new_changes(log), now=now)
+            if stored is not None:
+                return stored
+            log.refresh_from_db()
+    return 0
 
 
-def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int) -> LogRead:
+def _new_changes(log: LeaseLog) -> list[_StateChange]:
+    """Return the changes of a lease's state that have no line yet."""
+    wanted = {"lease": log.pk, "seq": log.transition_seq}
+    return [_StateChange(*row) for row in fetch_rows(load_sql("broker/logs/state_changes"), wanted)]
+
+
+def _store(log: LeaseLog, lease: Lease, read: LogRead, changes: Sequence[_StateChange], *, now: datetime) -> int | None:
+    """Store a log's new output with the changes of state; return how many lines.
+
+    None if another process was faster.
+    """
+    lines = _in_order(changes, read.lines)
+    progress = log_storage.LogProgress(
+        generation=lease.generation,
+        cursor=read.cursor,
+        transition_seq=changes[-1].seq if changes else log.transition_seq,
+        fault=read.fault[:MAX_FAULT],
+        **_schedule(log, lease, is_quiet=not lines, is_unreachable=read.fault.startswith(UNREACHABLE), now=now),
+    )
+    return len(lines) if log_storage.store_lines(log, lines, progress) else None
+
+
+def _read(log: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int) -> LogRead:
     """Read a cluster's new lines, masked and bounded; what cannot be read is a fault."""
-    cursor = claimed.cursor if claimed.generation == spec.generation else {}
+    cursor = log.cursor if log.generation == spec.generation else {}
     if any(each.value is None for each in spec.secrets):  # it could not be masked
         text = f"The output is not read, since its secrets could not be masked: {spec.secret_fault}"
         return LogRead(cursor=cursor, fault=text)
@@ -139,11 +152,9 @@ def _read(claimed: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int)
     return LogRead(stored, read.cursor, fault=read.fault)
 
 
-def _schedule(
-    claimed: LeaseLog, lease: Lease, *, is_quiet: bool, is_unreachable: bool, now: datetime
-) -> dict[str, object]:
+def _schedule(log: LeaseLog, lease: Lease, *, is_quiet: bool, is_unreachable: bool, now: datetime) -> dict[str, Any]:
     """Return when the log is collected next."""
-    quiet = min(claimed.quiet_reads + 1, len(FIRST_INTERVALS)) if is_quiet else 0
+    quiet = min(log.quiet_reads + 1, len(FIRST_INTERVALS)) if is_quiet else 0
     state = S(lease.state)
     if state == S.RELEASED:
         return {"due_at": None, "completed_at": now, "quiet_reads": quiet}
@@ -151,7 +162,7 @@ def _schedule(
         return {"due_at": None, "quiet_reads": quiet}  # its next start begins the log again
     if is_unreachable:
         after = LAST_INTERVAL
-    elif claimed.followed_until and claimed.followed_until > now:
+    elif log.followed_until and log.followed_until > now:
         after = FOLLOWED_INTERVAL
     elif state in (S.STOPPING, S.RELEASING):
         after = ENDING_INTERVAL
@@ -164,19 +175,19 @@ def _schedule(
     return {"due_at": now + after, "quiet_reads": quiet}
 
 
-def _in_order(steps: Sequence[Transition], output: Sequence[LogLine]) -> list[LogLine]:
+def _in_order(changes: Sequence[_StateChange], output: Sequence[LogLine]) -> list[LogLine]:
     """Return changes of state and output in order of time; metering ticks change nothing.
 
     Changes are recorded in whole seconds: the end of a lease comes after all output of that second.
     """
     timed = [(line.at, line) for line in output]
-    for step in steps:
-        if step.before != step.after and step.cause != TICK_CAUSE:
-            line = LogLine(step.at, clean_text(_describe_step(step)), LineSource.PLATFORM)
-            timed.append((step.at + (END_OF_SECOND if step.after in AFTER_OUTPUT else timedelta()), line))
+    for change in changes:
+        if change.before != change.after and change.cause != TICK_CAUSE:
+            line = LogLine(change.at, clean_text(_describe_change(change)), LineSource.PLATFORM)
+            timed.append((change.at + (END_OF_SECOND if change.after in AFTER_OUTPUT else timedelta()), line))
     return [line for _, line in sorted(timed, key=lambda each: each[0])]
 
 
-def _describe_step(step: Transition) -> str:
-    why = step.cause or ("" if step.reason == EndReason.NONE else step.reason.replace("_", " "))
-    return f"lease {step.after}: {why}" if why else f"lease {step.after}"
+def _describe_change(change: _StateChange) -> str:
+    why = change.cause or ("" if change.reason == EndReason.NONE else change.reason.replace("_", " "))
+    return f"lease {change.after}: {why}" if why else f"lease {change.after}"

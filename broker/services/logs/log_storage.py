@@ -1,25 +1,47 @@
 """Stored logs: begin one, claim it, append lines within its bounds, delete it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import F, Q, Value
-from django.db.models.functions import Concat
+from django.db.models import F, Q
+from psycopg.types.json import Jsonb
 
 from broker.domain.logs.log_lines import LogLine, encode_lines
 from broker.models import Lease, LeaseLog, LeaseLogChunk
-from ports.postgres.sql_statements import load_sql
+from ports.postgres.sql_statements import fetch_rows, load_sql, prepared_cursor
 
 CHUNK_BYTES = 32 * 1024  # a chunk grows to about this size; the next lines begin a new one
 CLAIM_TIME = timedelta(seconds=30)  # who claimed a log has stored what it read, or is dead, after this
 
 
+@dataclass(frozen=True, slots=True)
+class LogProgress:
+    """How far a log is collected, and when it is collected next."""
+
+    generation: int  # placement that `cursor` belongs to
+    cursor: dict[str, Any] = field(default_factory=dict)  # what the provisioner has read of that placement
+    transition_seq: int = -1  # of the newest state change that has a line
+    fault: str = ""  # why output cannot be read now
+    quiet_reads: int = 0  # consecutive reads without a new line
+    due_at: datetime | None = None  # null: everything is collected
+    completed_at: datetime | None = None  # since when everything of a released lease is collected
+
+
+class _Piece(NamedTuple):
+    """Encoded lines that are stored together."""
+
+    body: str
+    line_count: int
+    size: int  # bytes
+
+
 def begin_log(lease: Lease, *, now: datetime) -> None:
     """Have the log of a lease collected from now on; repeated for every placement."""
-    new = LeaseLog(lease_id=lease.pk, tenant_id=lease.tenant_id, due_at=now)
-    again = ["due_at", "quiet_reads", "completed_at"]
-    LeaseLog.objects.bulk_create([new], update_conflicts=True, unique_fields=["lease"], update_fields=again)
+    with prepared_cursor() as cursor:
+        cursor.execute(load_sql("broker/logs/begin_log"), {"lease": lease.pk, "tenant": lease.tenant_id, "now": now})
 
 
 def not_claimed(now: datetime) -> Q:
@@ -27,30 +49,43 @@ def not_claimed(now: datetime) -> Q:
     return Q(claimed_until=None) | Q(claimed_until__lt=now)
 
 
-def claim_log(lease_id: str, *, now: datetime, due_only: bool) -> LeaseLog | None:
-    """Claim a lease's log for a while; return None if it cannot be claimed.
+def claim_due_log(lease_id: str, *, now: datetime) -> LeaseLog | None:
+    """Claim a due log for a while; return None if another has it.
 
-    There is none, or it is not due. Whoever claims it later takes it over: what an earlier claim has read is
-    then not stored.
+    Whoever stores of it meanwhile takes it over: what was read under the claim is then not stored.
     """
-    wanted = {"lease": lease_id, "now": now, "until": now + CLAIM_TIME, "due_only": due_only}
-    return next(iter(LeaseLog.objects.raw(load_sql("broker/logs/claim_log"), wanted)), None)
+    wanted = {"lease": lease_id, "now": now, "until": now + CLAIM_TIME}
+    return next(iter(LeaseLog.objects.raw(load_sql("broker/logs/claim_due_log"), wanted)), None)
 
 
-def store_lines(log: LeaseLog, lines: Sequence[LogLine], **changes: object) -> bool:
-    """Append lines to a claimed log; return False if another claimed it since.
-
-    `changes` are other columns of its row.
-    """
-    body = encode_lines(lines)
-    size = len(body.encode())
-    first = log.next_line
-    claimed = LeaseLog.objects.filter(pk=log.pk, claims=log.claims)
-    changes |= {"claimed_until": None, "next_line": first + len(lines), "size_bytes": F("size_bytes") + size}
-    if not claimed.update(**changes):
+def store_lines(log: LeaseLog, lines: Sequence[LogLine], progress: LogProgress) -> bool:
+    """Append lines to a log; return False if it changed since it was loaded."""
+    pieces = list(_pieces(lines))
+    first = pieces[0] if pieces else _Piece("", 0, 0)
+    size = sum(piece.size for piece in pieces)
+    stored = fetch_rows(
+        load_sql("broker/logs/store_lines"),
+        {
+            **asdict(progress),
+            "cursor": Jsonb(progress.cursor),
+            "lease": log.pk,
+            "claims": log.claims,
+            "all_lines": len(lines),
+            "all_bytes": size,
+            "first_line": log.next_line,
+            "lines": first.line_count,
+            "bytes": first.size,
+            "body": first.body,
+            "chunk_bytes": CHUNK_BYTES,
+        },
+    )
+    if not stored:
         return False
+    number = log.next_line + first.line_count
+    for piece in pieces[1:]:
+        _add_chunk(log, piece, first_line=number)
+        number += piece.line_count
     if lines:
-        _append_pieces(log, lines)
         _delete_oldest(log, size_bytes=log.size_bytes + size)
     return True
 
@@ -61,35 +96,29 @@ def delete_log(log: LeaseLog) -> None:
     log.delete()
 
 
-def _append_pieces(log: LeaseLog, lines: Sequence[LogLine]) -> None:
-    """Append lines in pieces that are no larger than a chunk."""
-    first, piece, size = log.next_line, list[str](), 0
+def _pieces(lines: Sequence[LogLine]) -> Iterator[_Piece]:
+    """Yield encoded lines in pieces that are no larger than a chunk."""
+    rows, size = list[str](), 0
     for line in lines:
         row = encode_lines([line])
-        if piece and size + len(row.encode()) > CHUNK_BYTES:
-            _append(log, "".join(piece), first=first, count=len(piece), size=size)
-            first, piece, size = first + len(piece), [], 0
-        piece.append(row)
+        if rows and size + len(row.encode()) > CHUNK_BYTES:
+            yield _Piece("".join(rows), len(rows), size)
+            rows, size = [], 0
+        rows.append(row)
         size += len(row.encode())
-    _append(log, "".join(piece), first=first, count=len(piece), size=size)
+    if rows:
+        yield _Piece("".join(rows), len(rows), size)
 
 
-def _append(log: LeaseLog, body: str, *, first: int, count: int, size: int) -> None:
-    newest = None
-    if log.next_line > log.first_line:
-        newest = LeaseLogChunk.objects.filter(lease=log.pk).order_by("-first_line").defer("body").first()
-    if newest and newest.size_bytes + size <= CHUNK_BYTES:
-        LeaseLogChunk.objects.filter(lease=log.pk, first_line=newest.first_line).update(
-            body=_concatenated(body), line_count=F("line_count") + count, size_bytes=F("size_bytes") + size
-        )
-        return
+def _add_chunk(log: LeaseLog, piece: _Piece, *, first_line: int) -> None:
     LeaseLogChunk.objects.create(
-        lease_id=log.pk, tenant_id=log.tenant_id, first_line=first, line_count=count, size_bytes=size, body=body
+        lease_id=log.pk,
+        tenant_id=log.tenant_id,
+        first_line=first_line,
+        line_count=piece.line_count,
+        size_bytes=piece.size,
+        body=piece.body,
     )
-
-
-def _concatenated(body: str) -> Concat:
-    return Concat(F("body"), Value(body))
 
 
 def _delete_oldest(log: LeaseLog, *, size_bytes: int) -> None:

@@ -7,17 +7,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
-from django.db.models.functions import Coalesce
-
 from broker.domain.lifecycle.states import Isolation
-from broker.models import Lease, Offering, RelocationPlan
+from broker.models import Offering, RelocationPlan
 from broker.services.placement.available_capacity import max_when_empty
 from broker.services.placement.gpu_index import DEDICATED
 from broker.services.placement.placement_gpus import PoolKey
 from broker.services.placement.slot_search import PlacementRequest
 from broker.services.queue.gpu_reservations import ReservedGpus
-from ports.postgres.sql_statements import query_rows
+from ports.postgres.sql_statements import fetch_rows, load_sql, query_rows
 from tenants.services.rls import system_scope
 
 BATCH = 5000
@@ -141,17 +138,9 @@ def load_queue(pool: PoolKey, *, upto: str = "", now: datetime | None = None) ->
     With `now` without the leases that start later.
     """
     model, region = pool
-    columns = (
-        *("id", "tenant_id", "offering_id", "quantity", "same_node", "topology"),
-        *("since", "pending_reason", "volume_id"),
-        *("generation", "offering__isolation", "offering__price_class"),
-    )
+    wanted = {"model": model, "region": region, "now": now, "limit": BATCH}
     with system_scope():
-        queued = Lease.objects.filter(state="queued", offering__gpu_model=model, offering__region=region)
-        rows = queued.annotate(since=Coalesce("requeued_at", "created_at")).order_by("since", "id")
-        if now is not None:
-            rows = rows.filter(Q(requeued_at=None) | Q(requeued_at__lte=now))
-        queue = [QueuedLease(*row) for row in rows.values_list(*columns)[:BATCH]]
+        queue = [QueuedLease(*row) for row in fetch_rows(load_sql("broker/queue/queued_leases"), wanted)]
     if not upto:
         return queue
     ids = [entry.lease_id for entry in queue]

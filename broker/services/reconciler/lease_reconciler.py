@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from broker.domain.geometry.cpu_blocks import CPU_MODEL_NAME
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.secret_masks import excerpt_masker, secret_values
-from broker.models import Lease, StaleLease
+from broker.models import Lease, LeaseLog, StaleLease
 from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
 from broker.services.inventory import cluster_provisioners
 from broker.services.inventory.device_losses import MARKED_AFTER
@@ -79,6 +79,9 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
             observation_outcomes.give_up_crashing(lease, now)
             return
         spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
+        log = (
+            LeaseLog.objects.filter(pk=lease.pk).first() if spec is not None and _ends_with_output(lease, now) else None
+        )
         if spec is not None and spec.secret_fault and lease.state == S.PROVISIONING:
             _clear_claim(lease, now)
             observation_outcomes.give_up_without_secrets(lease, spec.secret_fault, now)
@@ -86,7 +89,7 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
     if waits:
         spot_reclaims.give_notice_for(lease, now=now)
     elif spec is not None:
-        _act_and_apply(lease, spec, now, starts_by=began + LATEST_START)
+        _act_and_apply(lease, spec, log, now, starts_by=began + LATEST_START)
     elif lease.state == S.QUEUED:
         queue_scheduling.run_queue(pool_of(lease.offering), now=now, upto=lease_id)
         with tenant_scope(tenant_id):
@@ -145,22 +148,41 @@ def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
     )
     if claimed and lease.state == S.PROVISIONING and not lease.progress:
         log_storage.begin_log(lease, now=now)
-    return load_provision_spec(lease, with_secrets=lease.state in RUNNING_STATES) if claimed else None
+    with_secrets = lease.state in RUNNING_STATES or _ends_with_output(lease, now)  # what it has written is masked
+    return load_provision_spec(lease, with_secrets=with_secrets) if claimed else None
 
 
 def _clear_claim(lease: Lease, now: datetime) -> None:
     Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, unfinished_claims=0)
 
 
-def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:
-    requested_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
+def _ends_with_output(lease: Lease, now: datetime) -> bool:
+    """Return whether a lease is about to be removed with its last output.
+
+    A slow cluster delays the removal by little.
+    """
+    return lease.state in ENDING_STATES and not lease.progress and now - lease.state_since < LOG_DELAY
+
+
+def _load_log(lease: Lease) -> LeaseLog | None:
+    statement = "SELECT * FROM broker_leaselog WHERE lease_id = %s"  # read at every end: not through the ORM
+    return next(iter(LeaseLog.objects.raw(statement, [lease.pk])), None)
+
+
+def _act_and_apply(
+    lease: Lease, spec: ProvisionSpec, log: LeaseLog | None, now: datetime, *, starts_by: datetime
+) -> None:
+    requested_at, observation, seq = clock.now(), _call_provisioner(lease, spec, log, now, starts_by), lease.seq
     if observation is None:
         with tenant_scope(lease.tenant_id):
             _clear_claim(lease, now)
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     if lease.state == S.PROVISIONING and observation.seen is ObservedState.ENDED:  # its pod may be gone with this step
-        log_collection.collect_last_output(lease, spec, now=now)
+        with tenant_scope(lease.tenant_id):
+            log = _load_log(lease)
+        if log is not None:
+            log_collection.collect_last_output(lease, spec, log, now=now)
     observation = _masked(observation, spec)
     # The call may be slow: date the result at the answer, not at the request.
     observed_at = now + (clock.now() - requested_at)
@@ -238,16 +260,17 @@ def _masked(observation: Observation, spec: ProvisionSpec) -> Observation:
     return replace(observation, text=mask(observation.text))
 
 
-def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_by: datetime) -> Observation | None:
+def _call_provisioner(
+    lease: Lease, spec: ProvisionSpec, log: LeaseLog | None, now: datetime, starts_by: datetime
+) -> Observation | None:
     """Perform the cluster operation for the lease's state; no transaction is open.
 
     Returns None when it is too late to begin.
     """
     if lease.state == S.PROVISIONING and (earlier := _observe_earlier_attempts(lease, spec, now, starts_by)):
         return earlier
-    # Its output is gone with its objects; a slow cluster delays the removal by little.
-    if lease.state in ENDING_STATES and not lease.progress and now - lease.state_since < LOG_DELAY:
-        log_collection.collect_last_output(lease, spec, now=now, max_reads=1)
+    if log is not None:
+        log_collection.collect_last_output(lease, spec, log, now=now, max_reads=1)
     if clock.now() > starts_by:
         return None
     provisioner = cluster_provisioners.provisioner_of(spec)

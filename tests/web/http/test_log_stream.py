@@ -9,6 +9,7 @@ from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.log_lines import LogLine
 from broker.models import Lease, LeaseLog
 from broker.services.logs import log_pages, log_storage
+from broker.services.logs.log_storage import LogProgress
 from tenants.domain.roles import Role
 from tenants.models import Member
 from tenants.services.rls import tenant_scope
@@ -29,9 +30,9 @@ def lease(kestrel: TenantContext) -> Lease:
 
 def write(lease: Lease, *texts: str) -> None:
     with tenant_scope(lease.tenant_id):
-        log = log_storage.claim_log(lease.pk, now=NOW, due_only=False)
-        assert log is not None
-        assert log_storage.store_lines(log, [LogLine(NOW, text) for text in texts])
+        log = LeaseLog.objects.get(pk=lease.pk)
+        lines = [LogLine(NOW, text) for text in texts]
+        assert log_storage.store_lines(log, lines, LogProgress(generation=log.generation, due_at=NOW))
 
 
 def reader_of(lease: Lease, headers: dict[str, str], *, query: str = "") -> Reader:

@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from broker.models import Allocation, ClusterObject, Lease
+from broker.models import Allocation, Lease
 from broker.provisioners.base import spec_name
 from broker.provisioners.kubernetes.client.kinds import POD
 from broker.provisioners.kubernetes.client.objects import ObservedPod
 from broker.provisioners.kubernetes.observe.pod_observation import pod_usage
+from ports.postgres.sql_statements import fetch_rows, load_sql
 
 CLOCK_SKEW = timedelta(seconds=10)  # between a node's clock and ours, and between two watches of an agent
 
@@ -24,19 +25,19 @@ def observed_program_end(lease: Lease) -> datetime | None:
     behind: if a worker saw the lease run afterwards, it did not end then. Unless the agent stored the end
     after that: then the worker was shown an outdated state.
     """
-    held = Allocation.objects.filter(lease=lease, generation=lease.generation)
-    rows = ClusterObject.objects.filter(
-        cluster=held.values("gpu__node__cluster")[:1],  # the order of the index's columns
-        spec_name=spec_name(lease.pk, lease.generation),
-        kind=POD.name,
-    )
-    bodies = list(rows.values_list("body", "seen_at"))
-    pods = [msgspec.convert(body, ObservedPod) for body, _ in bodies]
+    wanted = {
+        "lease": lease.pk,
+        "generation": lease.generation,
+        "spec_name": spec_name(lease.pk, lease.generation),
+        "kind": POD.name,
+    }
+    rows = fetch_rows(load_sql("broker/leases/observed_pods"), wanted)
+    pods = [msgspec.json.decode(body, type=ObservedPod) for body, _ in rows]
     ends = [used.until for pod in pods if (used := pod_usage(pod)) and used.until]
     if not ends or len(ends) < max(len(pods), _count_pods(lease)):
         return None
     end = max(ends)
-    if lease.seen_at is None or max(at for _, at in bodies) > lease.seen_at:
+    if lease.seen_at is None or max(at for _, at in rows) > lease.seen_at:
         return end
     return None if end < lease.seen_at - CLOCK_SKEW else end
 

@@ -8,7 +8,7 @@ from django.db.models import F
 
 from broker.domain.lifecycle.spot_terms import ReclaimNoticeState
 from broker.domain.lifecycle.states import EndReason, LeaseState
-from broker.models import Allocation, Lease, OfferingState, StaleLease
+from broker.models import Allocation, Lease, LeaseLog, OfferingState, StaleLease
 from broker.services import quotas
 from broker.services.leases import attempt_records, lease_requests, relocation_steps, spot_notices
 from broker.services.leases.lease_requests import MIN_DURATION_S, OfferingRetired
@@ -142,6 +142,7 @@ def finish_stop(lease: Lease, *, now: datetime, due_at: datetime | None = None) 
     left = max(now, lease.state_since)
     Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=left)
     quotas.return_unused_quota(lease, used_unit_seconds=used_unit_seconds(lease))
+    LeaseLog.collect_soon(lease.pk, now=now)
     outbox.enqueue("broker.run_queue", "|".join(pool_of(lease.offering)), now=now)
 
 

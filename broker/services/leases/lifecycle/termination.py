@@ -14,6 +14,7 @@ from broker.services.leases.lifecycle import program_ends
 from broker.services.placement.available_capacity import pool_of
 from broker.services.secrets import secret_store
 from ports import outbox
+from ports.postgres.sql_statements import fetch_rows, load_sql
 from tenants.services import audit
 from tenants.services.actors import SYSTEM, Actor
 from tenants.services.errors import ProblemError
@@ -140,8 +141,8 @@ def charged_until(lease: Lease, *, now: datetime, at: datetime | None = None) ->
 
 def _unreachable_since(lease: Lease) -> datetime | None:
     """Return since when the lease's cluster is unreachable: its later state is unknown."""
-    held = Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None)
-    return held.values_list("gpu__node__cluster__unreachable_since", flat=True).first()
+    rows = fetch_rows(load_sql("broker/leases/cluster_unreachable_since"), {"lease": lease.pk})
+    return rows[0][0] if rows else None
 
 
 def finish_release(lease: Lease, *, now: datetime) -> None:
@@ -162,8 +163,7 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
     left.update(released_at=max(now, lease.state_since))
     quotas.return_quota(lease, used_unit_seconds=used_unit_seconds(lease))
     secret_store.delete_values_of_ended(lease)
-    # Of a lease that was stopped, nothing else would be collected.
-    LeaseLog.objects.filter(pk=lease.pk, due_at=None, completed_at=None).update(due_at=now)
+    LeaseLog.collect_soon(lease.pk, now=now)
     model, region = pool_of(lease.offering)
     outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 

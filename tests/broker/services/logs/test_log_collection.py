@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.logs.log_lines import SKIPPED_TEXT, LogLine
@@ -12,6 +14,7 @@ from broker.models import Lease, LeaseLog, LeaseLogChunk
 from broker.provisioners.base import ClusterUnreachable
 from broker.services.leases.provision_specs import load_provision_spec
 from broker.services.logs import log_collection, log_pages, log_retention, log_storage
+from broker.services.logs.log_storage import LogProgress
 from tenants.services.rls import tenant_scope
 from tests.broker.services.logs.played_output import PlayedOutput, log_of, program_texts, stored_lines
 from tests.simulation import Simulation, TenantContext, create_tenant, offering, reload_lease
@@ -223,7 +226,7 @@ def test_what_was_read_under_a_lost_claim_is_not_stored_twice(
         output.before_answer = lambda: None
         with tenant_scope(lease.tenant_id):
             spec = load_provision_spec(reload_lease(lease))
-        log_collection.collect_last_output(reload_lease(lease), spec, now=sim.now)
+        log_collection.collect_last_output(reload_lease(lease), spec, log_of(lease), now=sim.now)
 
     output.before_answer = take_over
     assert output.collect(lease) == 0
@@ -327,9 +330,65 @@ def test_last_lines_reach_over_chunks(lease: Lease, output: PlayedOutput) -> Non
         assert [each.line.text.split()[0] for each in middle.lines] == ["15", "16", "17"]
 
 
-def test_a_log_without_lines_can_be_stored(lease: Lease, sim: Simulation) -> None:
+def test_of_two_that_loaded_the_same_log_one_stores(lease: Lease, sim: Simulation) -> None:
     with tenant_scope(lease.tenant_id):
-        claimed = log_storage.claim_log(lease.pk, now=sim.now, due_only=False)
-        assert claimed is not None
-        assert log_storage.store_lines(claimed, [LogLine(sim.now, "x")])
-        assert not log_storage.store_lines(log_of(lease), [], due_at=None) or log_of(lease).due_at is None
+        first, second = log_of(lease), log_of(lease)
+        progress = LogProgress(generation=lease.generation)
+        assert log_storage.store_lines(first, [LogLine(sim.now, "x")], progress)
+        assert not log_storage.store_lines(second, [LogLine(sim.now, "x")], progress)
+        assert not log_storage.store_lines(second, [], progress)
+        assert log_storage.store_lines(log_of(lease), [], progress)
+    assert program_texts(lease) == ["x"]
+    assert (log_of(lease).due_at, log_of(lease).claimed_until) == (None, None)
+
+
+def test_last_output_is_stored_once_although_another_process_stored_meanwhile(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    output.write("hello")
+    sim.run(60)
+    known = log_of(lease)
+
+    def collect_meanwhile() -> None:
+        output.before_answer = lambda: None
+        assert log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now) > 0
+        output.write("last words")
+
+    output.before_answer = collect_meanwhile
+    with tenant_scope(lease.tenant_id):
+        spec = load_provision_spec(reload_lease(lease))
+    assert log_collection.collect_last_output(reload_lease(lease), spec, known, now=sim.now) == 1
+    assert program_texts(lease) == ["hello", "last words"]
+
+
+def test_nothing_is_stored_for_a_lease_that_ends_without_new_output(
+    lease: Lease, sim: Simulation, output: PlayedOutput
+) -> None:
+    output.write("hello")
+    output.collect(lease)
+    current, before = reload_lease(lease), log_of(lease)
+    with tenant_scope(lease.tenant_id):
+        spec = load_provision_spec(current)
+    with CaptureQueriesContext(connection) as queries:
+        assert log_collection.collect_last_output(current, spec, before, now=sim.now) == 0
+    assert len(queries) == 0
+
+
+@pytest.mark.parametrize("state", [LeaseState.STOPPED, LeaseState.RELEASED])
+def test_the_end_of_a_quiet_lease_is_due_at_once(
+    kestrel: TenantContext, sim: Simulation, output: PlayedOutput, state: LeaseState
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk)
+    for _ in range(12):
+        output.collect(lease)
+    if state == LeaseState.STOPPED:
+        sim.stop_lease(lease, kestrel)
+    else:
+        sim.release_lease(lease)
+    sim.run(5)
+    assert reload_lease(lease).state == state
+    due = log_of(lease).due_at
+    assert due is not None
+    assert due <= sim.now
+    log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now)
+    assert stored_lines(lease)[-1].line.text.startswith(f"lease {state}")

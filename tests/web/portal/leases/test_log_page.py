@@ -7,6 +7,7 @@ import pytest
 from broker.domain.logs.log_lines import LogLine
 from broker.models import Lease, LeaseLog
 from broker.services.logs import log_collection, log_storage
+from broker.services.logs.log_storage import LogProgress
 from tenants.services.rls import tenant_scope
 from tests.simulation import create_tenant, offering, reload_lease
 from tests.web.portal.signed_in_user import PortalSession
@@ -25,9 +26,10 @@ def finished_batch(portal: PortalSession, command: str) -> Lease:
 
 def write(lease: Lease, portal: PortalSession, *texts: str) -> None:
     with tenant_scope(lease.tenant_id):
-        log = log_storage.claim_log(lease.pk, now=portal.sim.now, due_only=False)
-        assert log is not None
-        log_storage.store_lines(log, [LogLine(portal.sim.now, text) for text in texts], due_at=portal.sim.now)
+        log = LeaseLog.objects.get(pk=lease.pk)
+        lines = [LogLine(portal.sim.now, text) for text in texts]
+        progress = LogProgress(log.generation, log.cursor, transition_seq=log.transition_seq, due_at=portal.sim.now)
+        log_storage.store_lines(log, lines, progress)
 
 
 def test_output_state_changes_and_exit_code_are_shown(portal: PortalSession) -> None:
