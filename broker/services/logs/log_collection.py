@@ -28,11 +28,14 @@ STATES_WITH_OUTPUT = (S.PROVISIONING, S.ACTIVE, S.STOPPING, S.RELEASING)
 AFTER_OUTPUT = (S.STOPPING, S.STOPPED, S.RELEASING, S.RELEASED)
 END_OF_SECOND = timedelta(microseconds=999_999)
 FOLLOWED_INTERVAL = timedelta(seconds=1)
-FIRST_INTERVALS = (1, 1, 2, 2, 5, 10, 20, 30)  # seconds after so many reads without a new line
-LAST_INTERVAL = timedelta(seconds=60)
+# Of a log that nobody reads: seconds until the next read after so many reads without a new line.
+INTERVALS_S = (10, 10, 20, 40, 80, 160)
+LAST_INTERVAL = timedelta(minutes=5)
+RETRY_INTERVAL = timedelta(minutes=1)  # of a cluster that does not respond
 ENDING_INTERVAL = timedelta(seconds=1)
 WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
-MAX_READS = 4  # of one log in a row, while there is more
+MAX_READS = 16  # of one log in a row, while there is more
+MAX_LAST_READS = 4  # before its pod goes
 MAX_ATTEMPTS = 3  # to store last output while another process collects the same log
 MAX_FAULT = 300
 UNREACHABLE = "The cluster does not respond"
@@ -87,16 +90,14 @@ def collect_log(lease_id: str, tenant_id: str, *, now: datetime) -> int:
         return _store(claimed, lease, read, changes, now=now) or 0
 
 
-def collect_last_output(
-    lease: Lease, spec: ProvisionSpec, log: LeaseLog, *, now: datetime, max_reads: int = MAX_READS
-) -> int:
+def collect_last_output(lease: Lease, spec: ProvisionSpec, log: LeaseLog, *, now: datetime) -> int:
     """Collect the last output of a lease before its pod goes; return how many lines.
 
     `spec` has the values of its secrets. `log` is as it was loaded; it is read again if another process stored
     something of it meanwhile. What such a process is reading at the same time is not stored.
     """
     for _ in range(MAX_ATTEMPTS):
-        read = _read(log, spec, now, max_reads)
+        read = _read(log, spec, now, MAX_LAST_READS)
         if not read.lines and read.fault[:MAX_FAULT] == log.fault:
             return 0
         with tenant_scope(lease.tenant_id):
@@ -139,10 +140,10 @@ def _read(log: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int) -> 
     lines: list[LogLine] = []
     read = LogRead(cursor=cursor)
     try:
-        for attempt in range(1, MAX_READS + 1):
-            read = provisioner.read_log(spec, read.cursor, newest_only=attempt == MAX_READS, now=now)
+        for attempt in range(1, max_reads + 1):
+            read = provisioner.read_log(spec, read.cursor, newest_only=attempt == max_reads, now=now)
             lines += read.lines
-            if not read.more or attempt == max_reads:
+            if not read.more:
                 break
     except ClusterUnreachable as error:
         read = LogRead(cursor=read.cursor, fault=f"{UNREACHABLE}: {error}")
@@ -154,22 +155,22 @@ def _read(log: LeaseLog, spec: ProvisionSpec, now: datetime, max_reads: int) -> 
 
 def _schedule(log: LeaseLog, lease: Lease, *, is_quiet: bool, is_unreachable: bool, now: datetime) -> dict[str, Any]:
     """Return when the log is collected next."""
-    quiet = min(log.quiet_reads + 1, len(FIRST_INTERVALS)) if is_quiet else 0
+    quiet = min(log.quiet_reads + 1, len(INTERVALS_S)) if is_quiet else 0
     state = S(lease.state)
     if state == S.RELEASED:
         return {"due_at": None, "completed_at": now, "quiet_reads": quiet}
     if state == S.STOPPED and is_quiet:
         return {"due_at": None, "quiet_reads": quiet}  # its next start begins the log again
     if is_unreachable:
-        after = LAST_INTERVAL
+        after = RETRY_INTERVAL
     elif log.followed_until and log.followed_until > now:
         after = FOLLOWED_INTERVAL
     elif state in (S.STOPPING, S.RELEASING):
         after = ENDING_INTERVAL
     elif state not in STATES_WITH_OUTPUT:
         after = WAITING_INTERVAL
-    elif quiet < len(FIRST_INTERVALS):
-        after = timedelta(seconds=FIRST_INTERVALS[quiet])
+    elif quiet < len(INTERVALS_S):
+        after = timedelta(seconds=INTERVALS_S[quiet])
     else:
         after = LAST_INTERVAL
     return {"due_at": now + after, "quiet_reads": quiet}

@@ -14,6 +14,7 @@ from broker.models import Lease, LeaseLog, LeaseLogChunk
 from ports.postgres.sql_statements import fetch_rows, load_sql, prepared_cursor
 
 CHUNK_BYTES = 32 * 1024  # a chunk grows to about this size; the next lines begin a new one
+FIRST_READ = timedelta(seconds=10)  # after its placement
 CLAIM_TIME = timedelta(seconds=30)  # who claimed a log has stored what it read, or is dead, after this
 
 
@@ -39,9 +40,15 @@ class _Piece(NamedTuple):
 
 
 def begin_log(lease: Lease, *, now: datetime) -> None:
-    """Have the log of a lease collected from now on; repeated for every placement."""
+    """Have the log of a lease collected from now on; repeated for every placement.
+
+    Nothing is written while it starts, so who wants to read it asks for more (`follow_log`).
+    """
     with prepared_cursor() as cursor:
-        cursor.execute(load_sql("broker/logs/begin_log"), {"lease": lease.pk, "tenant": lease.tenant_id, "now": now})
+        cursor.execute(
+            load_sql("broker/logs/begin_log"),
+            {"lease": lease.pk, "tenant": lease.tenant_id, "due_at": now + FIRST_READ},
+        )
 
 
 def not_claimed(now: datetime) -> Q:

@@ -270,7 +270,7 @@ def _call_provisioner(
     if lease.state == S.PROVISIONING and (earlier := _observe_earlier_attempts(lease, spec, now, starts_by)):
         return earlier
     if log is not None:
-        log_collection.collect_last_output(lease, spec, log, now=now, max_reads=1)
+        log_collection.collect_last_output(lease, spec, log, now=now)
     if clock.now() > starts_by:
         return None
     provisioner = cluster_provisioners.provisioner_of(spec)

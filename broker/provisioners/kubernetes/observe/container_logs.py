@@ -24,8 +24,7 @@ READ_BYTES = 256 * 1024
 NEWEST_LINES = 1000
 MAX_PODS = 16
 MAX_EVENTS = 200
-EVENTS_INTERVAL_S = 600  # between two reads of the events of a lease that runs well
-SETTLED_AFTER = timedelta(minutes=1)  # a pod that is ready for so long has no new events, as a rule
+EVENTS_INTERVAL_S = 3600  # between two reads of the events of a lease that runs well
 NANOSECONDS = 10**9
 RFC3339 = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:\d\d)", re.ASCII
@@ -105,13 +104,16 @@ def _events_are_due(pods: Sequence[ObservedPod], read_at: int, now: datetime) ->
     """Return whether to read the events of a lease's pods again."""
     if now.timestamp() - read_at >= EVENTS_INTERVAL_S:
         return True
-    return any(_is_unsettled(pod, now) for pod in pods)
+    return any(_has_new_events(pod, read_at) for pod in pods)
 
 
-def _is_unsettled(pod: ObservedPod, now: datetime) -> bool:
+def _has_new_events(pod: ObservedPod, read_at: int) -> bool:
+    """Return whether a pod is not ready, is going, or became ready since its events were read."""
     ready = pod.condition("Ready")
     since = ready.last_transition_time if ready else None
-    return ready is None or not ready.holds or since is None or now - since < SETTLED_AFTER
+    if ready is None or not ready.holds or since is None or pod.metadata.deletion_timestamp:
+        return True
+    return read_at <= since.timestamp()
 
 
 def _read_container(

@@ -279,18 +279,27 @@ def test_events_become_lines_of_the_platform_once() -> None:
     assert kubelet.read(first.cursor).lines == ()
 
 
-def test_events_of_a_lease_that_runs_well_are_read_rarely() -> None:
+def test_events_are_read_until_a_pod_is_ready_and_when_it_changes() -> None:
     kubelet = PlayedKubelet()
-    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": START}]
-    cursor = kubelet.read({}, pod()).cursor
-    for _ in range(100):
-        cursor = kubelet.read(cursor, pod(conditions=ready)).cursor
-    assert kubelet.event_reads <= 62, "every second of the first minute, while new events are likely"
-    before = kubelet.event_reads
-    kubelet.now += timedelta(minutes=10)
-    kubelet.read(cursor, pod(conditions=ready))
-    kubelet.read({}, pod(conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": START}]))
-    assert kubelet.event_reads == before + 2
+
+    def reads_in_a_minute(**status: Any) -> int:
+        nonlocal cursor
+        before = kubelet.event_reads
+        for _ in range(60):
+            cursor = kubelet.read(cursor, pod(**status)).cursor
+        return kubelet.event_reads - before
+
+    def condition(status: str) -> list[dict[str, str]]:
+        return [{"type": "Ready", "status": status, "lastTransitionTime": f"{kubelet.now:%Y-%m-%dT%H:%M:%SZ}"}]
+
+    cursor: dict[str, Any] = {}
+    assert reads_in_a_minute() == 60
+    assert reads_in_a_minute(conditions=(ready := condition("True"))) == 1
+    assert reads_in_a_minute(conditions=ready) == 0
+    assert reads_in_a_minute(conditions=condition("False")) == 60
+    assert reads_in_a_minute(conditions=(ready := condition("True"))) == 1
+    kubelet.now += timedelta(hours=1)
+    assert reads_in_a_minute(conditions=ready) == 1
 
 
 def test_an_event_that_happens_again_is_a_line_again() -> None:

@@ -61,7 +61,7 @@ def test_a_program_that_is_not_imitated_runs_until_its_lease_ends(sim: Simulatio
 
 def test_a_session_says_what_it_listens_on(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
-    sim.run(2)
+    sim.run(10)
     log_collection.collect_log(lease.pk, lease.tenant_id, now=sim.now)
     assert program_texts(lease) == ["JupyterLab listens on port 8888 (simulated)."]
 
