@@ -133,8 +133,8 @@ def serve(tenant: str) -> tuple["subprocess.Popen[bytes]", int]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "bench.house_api:application", "--bind", f"127.0.0.1:{port}"]
-    command += ["--workers", "1", "--threads", "2", "--worker-class", "gthread", "--no-control-socket"]
-    command += ["--keep-alive", "60", "--log-level", "error"]
+    command += ["--workers", "1", "--threads", "2", "--no-control-socket", "--log-level", "error"]
+    command += ["--worker-class", "config.web_worker.BufferingWorker"]
     env = {**os.environ, "BENCH_TENANT": tenant, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     process = subprocess.Popen(command, env=env)
     for _ in range(200):

@@ -42,6 +42,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
+        "waitress.queue": {"level": "ERROR"},  # else it logs every request that waits for a thread
         "stripe": {"level": "WARNING"},  # else it logs every call
         # The outbox logs a task's exception, with its lease.
         "celery.app.trace": {"level": "CRITICAL"},

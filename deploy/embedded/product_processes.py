@@ -109,7 +109,7 @@ class ProductInstallation:
     def web_processes(self) -> list[ProcessSpec]:
         """Return the specifications of the processes that serve requests."""
         web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
-        web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
+        web += ["--workers", "2", "--threads", "4", "--worker-class", "config.web_worker.BufferingWorker", "--preload"]
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
         events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
         events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]

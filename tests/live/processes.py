@@ -85,8 +85,8 @@ class Processes:
             "--bind",
             f"127.0.0.1:{self.port}",
         ]
-        web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
-        self.start("web", [*web, "--no-control-socket", "--keep-alive", "60"])
+        web += ["--workers", "2", "--threads", "4", "--worker-class", "config.web_worker.BufferingWorker", "--preload"]
+        self.start("web", [*web, "--no-control-socket"])
         worker = [*CELERY, "worker", "-c", str(self.workers), "--loglevel", "INFO", "-n", "worker@live"]
         self.start("worker", [*worker, "--without-gossip", "--without-mingle"])
         self.start("relay", [*MANAGE, "relay"])

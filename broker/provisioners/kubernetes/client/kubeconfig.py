@@ -8,9 +8,14 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from broker.provisioners.kubernetes.client.kubeconfig_checks import UnusableKubeconfig, check_authority, check_user
+from broker.provisioners.kubernetes.client.kubeconfig_checks import (
+    UnusableKubeconfig,
+    check_authority,
+    check_user,
+    refuse_local_credentials,
+)
 
-__all__ = ["UnusableKubeconfig", "parse_kubeconfig", "server_address"]
+__all__ = ["UnusableKubeconfig", "parse_kubeconfig", "parse_pasted_kubeconfig", "server_address"]
 FILE_FIELDS = {  # fields that name a file, with the field for inline data
     "cluster": {"certificate-authority": "certificate-authority-data"},
     "user": {"client-certificate": "client-certificate-data", "client-key": "client-key-data"},
@@ -49,6 +54,16 @@ def parse_kubeconfig(text: str, *, context: str = "", beside: Path | None = None
     _inline_files(user, FILE_FIELDS["user"], beside)
     check_authority(cluster)
     return kubeconfig_of(cluster, check_user(user))
+
+
+def parse_pasted_kubeconfig(text: str) -> dict[str, Any]:
+    """Return the current context of a kubeconfig that somebody sent, or raise UnusableKubeconfig.
+
+    Using it reads no file of this server and runs no program.
+    """
+    kubeconfig = parse_kubeconfig(text)
+    refuse_local_credentials(kubeconfig["users"][0]["user"])
+    return kubeconfig
 
 
 def kubeconfig_of(cluster: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:

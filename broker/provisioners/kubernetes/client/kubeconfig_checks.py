@@ -14,6 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 TOKEN = re.compile(r"[\x21-\x7e]+", re.ASCII)
+LOCAL_CREDENTIALS = {"exec": "runs a program on this server", "tokenFile": "reads a file of this server"}
 TOKEN_FIX = "Use a service account's token; `manage.py kube_setup` creates one without expiry."
 RAW_FIX = "Copy it from the output of `kubectl config view --raw`."
 
@@ -51,6 +52,13 @@ def check_user(user: dict[str, Any]) -> dict[str, Any]:
     for name in user.keys() & {"username", "password"}:
         _text_value(user, name)
     return user
+
+
+def refuse_local_credentials(user: dict[str, Any]) -> None:
+    """Raise UnusableKubeconfig if signing in would run a program or read a file here."""
+    for name, why in LOCAL_CREDENTIALS.items():
+        if name in user:
+            raise UnusableKubeconfig(f"`{name}` {why}, which a pasted kubeconfig may not do. {TOKEN_FIX}")
 
 
 def _text_value(section: dict[str, Any], name: str) -> str:

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from broker.provisioners.kubernetes.client.kubeconfig import (
     UnusableKubeconfig,
     parse_kubeconfig,
+    parse_pasted_kubeconfig,
     server_address,
 )
 from broker.provisioners.kubernetes.doctor.credentials import read_credential
@@ -101,6 +102,18 @@ def test_a_trailing_line_break_is_removed_from_a_token() -> None:
 def test_token_files_and_passwords_are_accepted() -> None:
     for user in ({"tokenFile": "/run/token"}, {"username": "a", "password": "b"}):
         assert parse_kubeconfig(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
+
+
+@pytest.mark.parametrize("user", [{"tokenFile": "/etc/shadow"}, {"exec": {"command": "sh", "apiVersion": "v1"}}])
+@pytest.mark.parametrize("also", [{}, {"token": "abc"}])
+def test_a_pasted_kubeconfig_runs_no_program_and_reads_no_file(user: dict[str, Any], also: dict[str, str]) -> None:
+    with pytest.raises(UnusableKubeconfig, match="which a pasted kubeconfig may not do"):
+        parse_pasted_kubeconfig(yaml.safe_dump(of_user(**user, **also)))
+
+
+def test_a_pasted_kubeconfig_with_a_token_is_accepted() -> None:
+    whole = yaml.safe_dump(of_user(token="abc"))
+    assert parse_pasted_kubeconfig(whole) == parse_kubeconfig(whole)
 
 
 def test_a_token_with_an_out_of_range_expiry_has_no_expiry_date() -> None:

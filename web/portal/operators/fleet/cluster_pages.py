@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.models import Cluster, ClusterExamination
-from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_kubeconfig
+from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_pasted_kubeconfig
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome
 from broker.provisioners.kubernetes.drivers.driver_registry import (
     CLUSTER_DRIVERS,
@@ -224,7 +224,7 @@ def _renew_credentials(request: OperatorRequest, cluster: Cluster) -> Cluster:
 
 def _parse_kubeconfig(request: OperatorRequest) -> dict[str, Any]:
     try:
-        return parse_kubeconfig(request.POST.get("kubeconfig", ""))
+        return parse_pasted_kubeconfig(request.POST.get("kubeconfig", ""))
     except UnusableKubeconfig as error:
         raise InvalidValue("kubeconfig", str(error), fix=_("Correct the kubeconfig and paste it again.")) from None
 

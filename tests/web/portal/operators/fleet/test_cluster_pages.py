@@ -79,6 +79,8 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(sim: Simulation,
         ({"kubeconfig": kubeconfig(server="https://[::1")}, "https://"),
         ({"kubeconfig": kubeconfig(server="http://192.0.2.1")}, "https://"),
         ({"kubeconfig": kubeconfig(**{"insecure-skip-tls-verify": True})}, "exposes credentials"),
+        ({"kubeconfig": kubeconfig().replace("token: ", "tokenFile: /")}, "reads a file of this server"),
+        ({"kubeconfig": kubeconfig().replace("token: ", "exec: {command: sh, apiVersion: v1} #")}, "runs a program"),
     ],
 )
 def test_an_invalid_new_cluster_shows_its_error_without_the_token(
