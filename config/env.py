@@ -26,7 +26,7 @@ class EnvironmentSettings(BaseSettings):
     secret_key: SecretStr = Field(description="Signs sessions. No default: nothing starts without it.")
     credential_encryption_keys: SecretStr = Field(
         default=SecretStr(""),
-        description="Fernet keys that encrypt cluster credentials and saved secrets; newest first, with commas.",
+        description="Fernet keys that encrypt what is secret in the database; newest first, with commas.",
     )
     database_url: SecretStr = Field(
         description="PostgreSQL URL with the application's login, which is neither table owner nor superuser."

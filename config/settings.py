@@ -151,6 +151,7 @@ AUTHENTICATION_BACKENDS = [
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "/sign-in/", "/", "/sign-in/"
+SESSION_ENGINE = "tenants.services.sessions"
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.secure_cookies
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -195,6 +196,7 @@ ACCOUNT_ADAPTER = "web.portal.account.allauth_overrides.AccountAdapter"
 # Else all clients behind a proxy share one address and one rate limit.
 ALLAUTH_TRUSTED_PROXY_COUNT = env.trusted_proxy_count
 ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key"}
+MFA_ADAPTER = "web.portal.account.mfa_adapter.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not env.secure_cookies

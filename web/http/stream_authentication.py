@@ -4,7 +4,6 @@ from http.cookies import CookieError, SimpleCookie
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.utils.crypto import constant_time_compare
 
 from ports import clock
@@ -12,6 +11,7 @@ from tenants.domain import credentials
 from tenants.models import User
 from tenants.services import authentication
 from tenants.services.authentication import SESSION_TENANT_KEY, Visitor
+from tenants.services.sessions import SessionStore
 
 
 class StreamRefused(Exception):

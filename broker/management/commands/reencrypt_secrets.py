@@ -8,16 +8,20 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from broker.services.clusters.registration import key_rotation
+from broker.services.secrets.variable_encryption import VariableUnreadable
 from ports.crypto import CredentialKeyError
 
 
 class Command(BaseCommand):
-    help = "Encrypt cluster credentials and saved secrets with the newest key."
+    help = "Encrypt cluster credentials, saved secrets and second factors with the newest key."
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             done = key_rotation.reencrypt_all()
-        except CredentialKeyError as error:
+        except (CredentialKeyError, VariableUnreadable) as error:
             raise CommandError(str(error)) from None
-        counts = f"{done.cluster_credentials} cluster credentials, {done.secret_values} values of secrets"
+        counts = (
+            f"{done.cluster_credentials} cluster credentials, {done.secret_values} values of secrets,"
+            f" variables of {done.variables} leases and schedules, {done.second_factors} second factors"
+        )
         self.stdout.write(f"Encrypted with the newest key: {counts}.")

@@ -36,7 +36,7 @@ from broker.services.leases.extension_limits import check_automatic_extension
 from broker.services.placement import available_capacity
 from broker.services.placement.slot_search import TOPOLOGY_WORDS
 from broker.services.quotas import block_new_quotas
-from broker.services.secrets import lease_secrets, registry_secrets
+from broker.services.secrets import lease_secrets, registry_secrets, variable_encryption
 from broker.services.volumes import volume_mounts
 from ports import outbox
 from ports.postgres import sql_statements
@@ -174,7 +174,6 @@ def build_lease(
         image=wanted.image,
         command=wanted.command,
         workload=wanted.workload,
-        env=dict(wanted.env),
         secrets=secrets,
         pull_secret=pull_secret,
         launch_template=template_choice.template_copy(wanted.template) if wanted.template else {},
@@ -204,6 +203,7 @@ def build_lease(
         requested_by=actor.id,
         requested_by_label=actor.label,
     )
+    lease.env = variable_encryption.encrypt_variables(wanted.env, owner_id=lease.pk)
     lease.quote_token, lease.requested_with_token = wanted.quote, actor.token
     return lease
 

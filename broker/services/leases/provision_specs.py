@@ -18,6 +18,7 @@ from broker.services.inventory.gpu_catalogue import gpu_model_specs
 from broker.services.inventory.offering_resources import lease_resources
 from broker.services.leases.lifecycle import extension
 from broker.services.placement.leftover_slices import required_cut_efforts
+from broker.services.secrets import variable_encryption
 from broker.services.secrets.lease_secrets import read_secrets, unread_secrets
 from broker.services.secrets.registry_secrets import read_login, unread_login
 from ports.postgres import sql_statements
@@ -69,6 +70,7 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     place = held[0] if held else None
     cuts = _cut_efforts(lease, held)
     secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
+    env, env_fault = _read_env(lease)
     login, login_fault = read_login(lease) if with_secrets else (unread_login(lease), "")
     lost = min(((each.lost_since, each.fault) for each in held if each.lost_since), default=(None, ""))
     doubts = [(each.health_since, each.fault) for each in held if each.fault in EXAMINED_REASONS]
@@ -84,10 +86,10 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         workload=lease.workload,
         template=lease.saved_template,
         pull_secret=login,
-        env=tuple(sorted((lease.env | _run_variables(lease)).items())),
+        env=tuple(sorted((env | _run_variables(lease)).items())),
         secrets=secrets,
         pull_always=lease.pull_always,
-        secret_fault=secret_fault or login_fault,
+        secret_fault=secret_fault or login_fault or env_fault,
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each, how) for each, how in zip(held, cuts, strict=True)),
@@ -114,6 +116,14 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         device_failed=lease.conditions.get(LeaseCondition.UNREACHABLE, "").startswith(UNHEALTHY_DEVICE),
         doubted=LeaseCondition.UNREACHABLE in lease.conditions,
     )
+
+
+def _read_env(lease: Lease) -> tuple[dict[str, str], str]:
+    """Return a lease's variables, and why they cannot be read."""
+    try:
+        return variable_encryption.decrypt_variables(lease.env, owner_id=lease.pk), ""
+    except variable_encryption.VariableUnreadable as error:
+        return dict.fromkeys(lease.env, ""), str(error)
 
 
 def _run_variables(lease: Lease) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from django.db.models import F
 from django.test import Client
 
@@ -22,6 +21,7 @@ from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, AuditEvent, Member, Tenant
 from tenants.services.rls import tenant_scope
+from tenants.services.sessions import SessionStore
 from tests.database import OwnDatabase
 from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease, simulate
 from tests.web.http.test_event_stream import Headers, bearer, run

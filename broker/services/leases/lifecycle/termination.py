@@ -156,6 +156,7 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
         due_at=None,
         conditions={},
         progress={},
+        env=dict.fromkeys(lease.env, ""),  # nothing needs the values any more
     )
     # After the transition: a second worker gets StaleLease and returns nothing twice. Not before its end: a worker
     # with an older clock reading would leave it active for a moment without its placement.

@@ -13,6 +13,7 @@ from broker.models import Lease, LeaseSchedule, OverlapPolicy, ScheduledRun, Sch
 from broker.services.leases import lease_requests
 from broker.services.leases.lease_arrays import ENDED_STATES
 from broker.services.leases.schedules.schedule_records import request_of
+from broker.services.secrets.variable_encryption import VariableUnreadable
 from tenants.services.actor_grants import current_grants
 from tenants.services.actors import Actor
 from tenants.services.errors import ProblemError
@@ -86,10 +87,12 @@ def _request_lease(schedule: LeaseSchedule, due_at: datetime, now: datetime) -> 
     if schedule.overlap == OverlapPolicy.SKIP and (earlier := _running_lease(schedule)):
         return RunOutcome(ScheduledRunResult.SKIPPED, text=f"{earlier.name} of an earlier time is not over.")
     local = due_at.astimezone(ZoneInfo(schedule.time_zone))
-    wanted = replace(request_of(schedule), name=f"{schedule.name}-{local:%m%d-%H%M}")
     try:
+        wanted = replace(request_of(schedule), name=f"{schedule.name}-{local:%m%d-%H%M}")
         with transaction.atomic():
             lease = lease_requests.queue_lease(wanted, project=schedule.project, actor=_actor_of(schedule), now=now)
+    except VariableUnreadable as error:
+        return RunOutcome(ScheduledRunResult.REFUSED, text=f"{error}. Create the schedule again.")
     except ProblemError as refusal:
         log.info("scheduled lease refused", schedule=schedule.pk, why=refusal.detail)
         return RunOutcome(ScheduledRunResult.REFUSED, text=f"{refusal.detail} {refusal.fix.text}")

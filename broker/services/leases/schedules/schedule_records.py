@@ -11,6 +11,7 @@ from broker.domain.lifecycle.cron_schedules import InvalidCron, next_time
 from broker.models import LeaseSchedule, OverlapPolicy
 from broker.services.leases import lease_requests
 from broker.services.leases.lease_requests import LeaseRequest
+from broker.services.secrets import variable_encryption
 from tenants.domain.time_zones import time_zone_error
 from tenants.models import Project
 from tenants.services import audit
@@ -66,6 +67,7 @@ def create_schedule(
         requested_by_label=actor.label,
         requested_with_token=actor.token,
     )
+    schedule.request["env"] = variable_encryption.encrypt_variables(wanted.env, owner_id=schedule.pk)
     _save_named(schedule, force_insert=True)
     audit.record("lease_schedule.create", schedule, schedule.name, actor=actor, now=now, cron=schedule.cron)
     return schedule
@@ -114,8 +116,9 @@ def delete_schedule(schedule: LeaseSchedule, *, actor: Actor, now: datetime) -> 
 
 
 def request_of(schedule: LeaseSchedule) -> LeaseRequest:
-    """Return the saved request, under the schedule's name."""
-    return LeaseRequest(name=schedule.name, **schedule.request)
+    """Return the saved request, under the schedule's name; VariableUnreadable without its key."""
+    env = variable_encryption.decrypt_variables(schedule.request["env"], owner_id=schedule.pk)
+    return LeaseRequest(name=schedule.name, **{**schedule.request, "env": env})
 
 
 def _stored_request(wanted: LeaseRequest) -> dict[str, Any]:

@@ -166,7 +166,9 @@ def test_a_value_is_in_no_column_log_or_response(
     answers = [made := admin_api.post("secrets", secret_body(kestrel)), admin_api.post("secrets", secret_body(kestrel))]
     path, body = (
         f"secrets/{made.body['id']}",
-        wanted(kestrel, secrets={"TOKEN": made.body["id"]}, env={"MODE": "plain-canary"}),
+        wanted(
+            kestrel, secrets={"TOKEN": made.body["id"]}, env={"MODE": "variable-value"}, tags={"mode": "plain-canary"}
+        ),
     )
     answers += [lease := admin_api.post("leases", body), admin_api.post("quotes", body)]
     sim.run(60)
@@ -178,7 +180,7 @@ def test_a_value_is_in_no_column_log_or_response(
     assert "plain-canary" in stored  # so the scan would find a value
     printed = capsys.readouterr()
     seen = "\n".join([stored, printed.out, printed.err, caplog.text, *(each.content.decode() for each in answers)])
-    for form in (VALUE, b64encode(VALUE.encode()).decode(), VALUE.encode().hex(), json.dumps(VALUE)):
+    for form in (VALUE, "variable-value", b64encode(VALUE.encode()).decode(), VALUE.encode().hex(), json.dumps(VALUE)):
         assert form not in seen
 
 

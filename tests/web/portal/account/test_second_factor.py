@@ -2,14 +2,18 @@
 
 import re
 import time
+from io import StringIO
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from cryptography.fernet import Fernet
 from django.core.cache import cache
+from django.core.management import call_command
 
 from tenants.models import User
+from tenants.services import second_factors
 from tests.tenants.tenant_setup import TenantWithOwner
 from tests.web.portal.account.test_sign_in import PASSWORD, AnonymousBrowser, sign_in, with_password
 
@@ -64,6 +68,28 @@ def code(secret: str, at: float) -> str:
 
 def wrong(secret: str, at: float) -> str:
     return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
+
+
+def test_the_seeds_are_stored_encrypted(secret: str, delta: TenantWithOwner) -> None:
+    for factor in Authenticator.objects.filter(user=delta.owner):
+        assert secret not in str(factor.data)
+        (seed,) = (factor.data[name] for name in ("secret", "seed") if name in factor.data)
+        assert seed.startswith(second_factors.PREFIX)
+
+
+def test_seeds_are_encrypted_with_the_newest_key(secret: str, delta: TenantWithOwner, settings: Any) -> None:
+    factor = Authenticator.objects.get(user=delta.owner, type="totp")
+    Authenticator.objects.filter(pk=factor.pk).update(data={"secret": secret})  # as it was stored before
+    newest = Fernet.generate_key().decode()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = f"{newest},{settings.CREDENTIAL_ENCRYPTION_KEYS}"
+    call_command("reencrypt_secrets", stdout=StringIO())
+    settings.CREDENTIAL_ENCRYPTION_KEYS = newest
+    factor.refresh_from_db()
+    assert secret not in str(factor.data)
+    assert second_factors.decrypt_seed(factor.data["secret"]) == secret
+    browser = AnonymousBrowser()
+    assert sign_in(browser, delta.owner.email)["Location"] == ASKED
+    browser.post(ASKED, {"code": code(secret, NOON + 60)})
 
 
 def is_signed_in(browser: AnonymousBrowser) -> bool:

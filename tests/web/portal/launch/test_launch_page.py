@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from broker.models import Cluster, Lease, Offering, Volume
 from broker.services.inventory import hardware
 from broker.services.inventory.hardware import SimulatedRack
+from broker.services.secrets.variable_encryption import decrypt_variables
 from config.env import EnvironmentSettings
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
@@ -360,7 +361,7 @@ def test_ssh_keys_and_variables_are_passed_to_the_lease(portal: PortalSession) -
         **form(offering(), runs="ssh", image="", ssh_keys=f"{KEY}\r\n\r\n", env="A=1\r\nB==x \r\n"),
     )
     [lease] = leases_of(portal)
-    assert (lease.ssh_keys, lease.env) == ([KEY], {"A": "1", "B": "=x "})
+    assert (lease.ssh_keys, decrypt_variables(lease.env, owner_id=lease.pk)) == ([KEY], {"A": "1", "B": "=x "})
     page = portal.read(f"/leases/{lease.pk}/")
     assert "Software SSH box" in page
     assert "Variables A, B" in page
