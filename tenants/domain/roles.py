@@ -58,6 +58,7 @@ ALLOWED: dict[Role, frozenset[str]] = {
     Role.ADMIN: READS | WORKS | LEADS,
     Role.OWNER: READS | WORKS | PAYS | LEADS | OWNS,
 }
+PRIVILEGED_ROLES = frozenset({Role.OWNER, Role.ADMIN, Role.BILLING})  # may manage people, or spend and see money
 ACTIONS = frozenset().union(*ALLOWED.values())
 
 ROLE_DESCRIPTIONS: dict[Role, str] = {

@@ -3,17 +3,18 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.db import transaction
 
 from ports import ids, mail
 from tenants.domain.credentials import digest
-from tenants.domain.roles import ROLE_DESCRIPTIONS, Role, RoleGrants
+from tenants.domain.roles import PRIVILEGED_ROLES, ROLE_DESCRIPTIONS, Role, RoleGrants
 from tenants.models import Invitation, Member, Project, Tenant, User
 from tenants.services import members
 from tenants.services.actors import Actor
 from tenants.services.authentication import require_not_suspended
-from tenants.services.errors import ObjectNotFound
+from tenants.services.errors import ObjectNotFound, ProblemError
 from tenants.services.membership_offers import record_invitation_event
 from tenants.services.membership_offers import revoke as revoke
 from tenants.services.rls import auth_scope, enter_tenant
@@ -25,7 +26,13 @@ This role {may}.
 
 {link}
 
-The link works once and expires on {until}. If you did not expect this invitation, ignore this e-mail.
+The link works once and expires on {until}. {who_can_use} If you did not expect this invitation, ignore this e-mail.
+"""
+ONLY_INVITED = "Only an account with the verified address {email} can accept it."
+ANYBODY = "Whoever opens it first can accept it: do not forward it."
+JOINED_TEXT = """{member} joined {where} with the role {role}, by an invitation to {invited}.
+
+If you did not expect this, remove the member: {link}
 """
 
 
@@ -39,6 +46,17 @@ class InvitationOffer:
     project_name: str
     role: Role
     email: str
+
+    @property
+    def needs_invited_address(self) -> bool:
+        """Return whether only the invited address may accept it."""
+        return self.role in PRIVILEGED_ROLES
+
+
+class WrongAddress(ProblemError):
+    """The invitation is for another address than those that the user has verified."""
+
+    status, code, title = 403, "wrong-address", "This invitation is for another address"
 
 
 @transaction.atomic
@@ -72,6 +90,7 @@ def invite(
             may=ROLE_DESCRIPTIONS[role],
             link=f"{settings.PUBLIC_URL}/join/{secret}/",
             until=f"{invitation.expires_at:%d %B %Y, %H:%M} UTC",
+            who_can_use=ONLY_INVITED.format(email=invitation.email) if role in PRIVILEGED_ROLES else ANYBODY,
         ),
     )
     return invitation, secret
@@ -99,11 +118,17 @@ def find_offer(secret: str, *, now: datetime) -> InvitationOffer:
 
 @transaction.atomic
 def accept(secret: str, *, user: User, actor: Actor, now: datetime) -> Member:
-    """Make the signed-in user a member and use the invitation up.
+    """Make the signed-in user a member, use the invitation up, and tell the tenant's owners.
 
-    The transaction is scoped to that tenant afterwards.
+    Raises WrongAddress if only another, verified address may accept it. The transaction is scoped to that tenant
+    afterwards.
     """
     offer = find_offer(secret, now=now)
+    if offer.needs_invited_address and not has_verified_address(user, offer.email):
+        raise WrongAddress(
+            f"The role {offer.role} is given only to {offer.email}, and your account has not verified that address.",
+            fix=f"Sign in with {offer.email}, or ask for an invitation to {user.email}.",
+        )
     enter_tenant(offer.tenant_id)
     # Locked and read again: of two concurrent clicks, the second finds it used.
     invitation = Invitation.objects.select_for_update(of=("self",)).select_related("tenant", "project").get(pk=offer.id)
@@ -115,4 +140,28 @@ def accept(secret: str, *, user: User, actor: Actor, now: datetime) -> Member:
     )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_at=now)
     record_invitation_event("invitation.accept", invitation, actor=actor, now=now, member=member.pk)
+    _tell_owners(invitation, user)
     return member
+
+
+def has_verified_address(user: User, address: str) -> bool:
+    """Return whether a user has verified an e-mail address."""
+    return bool(EmailAddress.objects.filter(user=user, verified=True, email__iexact=address).exists())
+
+
+def _tell_owners(invitation: Invitation, joined: User) -> None:
+    """Send the tenant's owners an e-mail about who came in."""
+    tenant, project = invitation.tenant, invitation.project
+    owners = Member.objects.filter(tenant=tenant, project=None, role=Role.OWNER, user__is_active=True)
+    for address in owners.exclude(user=joined).order_by("user__email").values_list("user__email", flat=True):
+        mail.send_after_commit(
+            to=address,
+            subject=f"{joined.email} joined {tenant.name}",
+            text=JOINED_TEXT.format(
+                member=joined.email,
+                where=f"{project.name} at {tenant.name}" if project else tenant.name,
+                role=invitation.role,
+                invited=invitation.email,
+                link=f"{settings.PUBLIC_URL}/team/",
+            ),
+        )

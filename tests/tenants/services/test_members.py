@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.db import connections
 
 from ports import mail
@@ -234,6 +235,43 @@ def create_invitation(
     return secret
 
 
+def verified_user(address: str, *, verified: bool = True) -> tenant_setup.User:
+    user = tenant_setup.User.objects.create_user(address)
+    EmailAddress.objects.create(user=user, email=address, verified=verified, primary=True)
+    return user
+
+
+@pytest.mark.parametrize("role", [Role.OWNER, Role.ADMIN, Role.BILLING])
+def test_a_privileged_role_needs_the_invited_verified_address(delta: TenantWithOwner, role: Role) -> None:
+    secret = create_invitation(delta, delta.owner, role)
+    for user in (verified_user("mallory@example.org"), verified_user("x@example.org", verified=False)):
+        with pytest.raises(invitations.WrongAddress, match="only to x@"):
+            invitations.accept(secret, user=user, actor=SYSTEM, now=current_time())
+    assert is_valid_invitation(secret)
+    EmailAddress.objects.filter(email="x@example.org").update(verified=True)
+    joined = invitations.accept(secret, user=user, actor=SYSTEM, now=current_time())
+    assert (joined.user_id, joined.role) == (user.pk, role)
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.VIEWER])
+def test_other_roles_are_links_for_whoever_opens_them(delta: TenantWithOwner, role: Role) -> None:
+    secret = create_invitation(delta, delta.owner, role)
+    user = tenant_setup.User.objects.create_user("friend@example.org")
+    assert invitations.accept(secret, user=user, actor=SYSTEM, now=current_time()).role == role
+
+
+def test_owners_are_told_who_came_in(own_database: object) -> None:
+    delta, letters = tenant_setup.create_tenant_with_owner("Delta"), []
+    secret = create_invitation(delta, delta.owner, Role.VIEWER)
+    friend = tenant_setup.User.objects.create_user("friend@example.org")
+    with mail.captured_mail(lambda *letter: letters.append(letter)):
+        invitations.accept(secret, user=friend, actor=SYSTEM, now=current_time())
+    ((to, subject, text),) = letters
+    assert (to, subject) == (delta.owner.email, "friend@example.org joined Delta")
+    assert "with the role viewer, by an invitation to x@example.org" in text
+    assert "/team/" in text
+
+
 def is_valid_invitation(secret: str) -> bool:
     try:
         return bool(invitations.find_offer(secret, now=current_time()))
@@ -244,7 +282,7 @@ def is_valid_invitation(secret: str) -> bool:
 def test_a_removed_member_cannot_return_by_their_own_invitation(delta: TenantWithOwner) -> None:
     admin = delta.user_with_role(Role.ADMIN)
     used, theirs, others = (create_invitation(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
-    friend = tenant_setup.User.objects.create_user("friend@example.org")
+    friend = verified_user("x@example.org")
     invitations.accept(used, user=friend, actor=SYSTEM, now=current_time())
     with rls.tenant_scope(delta.tenant.pk):
         members.remove(delta.membership(admin), now=current_time(), **AS_SYSTEM)

@@ -78,7 +78,10 @@ def join_by_invitation(request: Any, secret: str) -> HttpResponse:
         if member.project_id:
             request.session[SESSION_PROJECT] = member.project_id
         return redirect(home_url())
-    context = {"offer": offer, "in_words": ROLE_DESCRIPTIONS[offer.role], "secret": secret}
+    fits = not offer.needs_invited_address or (
+        request.user.is_authenticated and invitations.has_verified_address(request.user, offer.email)
+    )
+    context = {"offer": offer, "fits": fits, "in_words": ROLE_DESCRIPTIONS[offer.role], "secret": secret}
     answer = render(request, "account/join.html", context)
     answer["Cache-Control"] = "no-store"  # the URL has a secret
     return answer

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from ports import clock
-from tenants.domain.roles import ROLE_DESCRIPTIONS, Role
+from tenants.domain.roles import PRIVILEGED_ROLES, ROLE_DESCRIPTIONS, Role
 from tenants.models import ApiToken, Invitation, Member, Project, ServiceAccount
 from tenants.services import invitations, members, service_accounts, tokens
 from tenants.services.authentication import require
@@ -98,6 +98,11 @@ class TeamPage:
             "invitations": api_call("invitations", query) if self.leads else "",
             "machines": api_call("service-accounts", query),
         }
+
+    @property
+    def only_invited(self) -> bool:
+        """Return whether only the invited address may accept the invitation."""
+        return self.invited is not None and self.invited.role in PRIVILEGED_ROLES
 
 
 def build_team_page(request: Any, *, invited: Invitation | None = None, link: str = "") -> TeamPage:

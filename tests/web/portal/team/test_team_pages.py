@@ -65,6 +65,22 @@ def test_pages_never_show_data_of_another_tenant(owner: Browser) -> None:
         assert "anzibar" not in owner.get(page).content.decode()
 
 
+def test_an_invitation_to_a_privileged_role_says_whom_it_is_for(delta: TenantWithOwner, owner: Browser) -> None:
+    made = owner.post("/team/invitations/", {"email": "new@example.org", "role": "admin", "project": ""})
+    assert "Only an account with this verified address can accept it." in made.content.decode()
+    secret = re.search(r"/join/([0-9a-z]+)/", made.content.decode())[1]
+    browser = signed_in(tenant_setup.create_tenant_with_owner("Guest").owner)
+    seen = browser.get(f"/join/{secret}/").content.decode()
+    assert "new@example.org" in seen
+    assert "You are signed in as" in seen
+    assert "Join as" not in seen
+    refused = browser.post(f"/join/{secret}/")
+    assert refused.status_code == 403
+    assert "is given only to new@example.org" in refused.content.decode()
+    made = owner.post("/team/invitations/", {"email": "new@example.org", "role": "member", "project": ""})
+    assert "Whoever opens it first can accept it." in made.content.decode()
+
+
 def test_an_invitation_is_accepted_once(delta: TenantWithOwner, owner: Browser) -> None:
     made = owner.post("/team/invitations/", {"email": "New@example.org", "role": "member", "project": ""})
     secret = re.search(r"/join/([0-9a-z]+)/", made.content.decode())[1]
