@@ -21,6 +21,7 @@ from tenants.models import User
 from tenants.services import invitations, own_accounts, tenants
 from tenants.services.actors import Actor
 from tenants.services.errors import ObjectNotFound
+from web.portal.account import known_devices
 from web.portal.account.session_pages import SESSION_JOIN
 
 # allauth's e-mails about account changes -> their actions in the audit log.
@@ -70,6 +71,23 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         if template_prefix in AUDIT_ACTIONS and template_prefix not in SENT_AFTER_COMMIT:
             record_account_change(self.request, user, template_prefix)
         super().send_notification_mail(template_prefix, user, context, email)
+
+    def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
+        return known_devices.failure_key(request, credentials.get("email", ""))
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Refuse a sign-in after too many failures of this device, or of unknown devices together."""
+        super().pre_authenticate(request, **credentials)
+        usage = known_devices.consume_account_limit(request, credentials.get("email", ""))
+        if usage is None:
+            raise self.validation_error("too_many_login_attempts")
+        self._login_failed_rl_usage.usage += usage.usage  # undone after a right password
+
+    def post_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse:
+        """Remember the browser, so that failures elsewhere do not keep its user out."""
+        answer: HttpResponse = super().post_login(request, user, **options)
+        known_devices.remember_device(request, answer, user.email)
+        return answer
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
         """Save a new user; without an invitation, create a tenant that the user owns."""

@@ -10,7 +10,7 @@ from allauth.account.models import EmailAddress
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.core import mail
 from django.core.cache import cache
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from tenants.domain.roles import Role
 from tenants.models import Member, Tenant, User
@@ -18,6 +18,7 @@ from tenants.services import invitations, rls
 from tenants.services.actors import SYSTEM
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import ALL_ROLES, TenantWithOwner, current_time, leave_tenant
+from web.portal.account import known_devices
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough phrase 4711"
@@ -252,6 +253,50 @@ def test_the_sign_in_rate_limit_is_the_same_for_unknown_addresses(delta: TenantW
         sign_in(AnonymousBrowser(), delta.owner.email, f"guess {n}")
     right = sign_in(AnonymousBrowser(), delta.owner.email)
     assert right.status_code != 302, "even the right password waits"
+
+
+def is_stopped(answer: Any) -> bool:
+    return answer.status_code == 429 or "Too many" in answer.content.decode()
+
+
+def test_failures_elsewhere_do_not_lock_a_person_out(delta: TenantWithOwner) -> None:
+    for n in range(6):
+        sign_in(AnonymousBrowser(REMOTE_ADDR="203.0.113.9"), delta.owner.email, f"guess {n}")
+    assert is_stopped(sign_in(AnonymousBrowser(REMOTE_ADDR="203.0.113.9"), delta.owner.email))
+    assert sign_in(AnonymousBrowser(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
+
+
+def test_many_guessers_stop_each_other_and_no_device_that_signed_in_before(
+    delta: TenantWithOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_devices, "ACCOUNT_LIMIT", {"login_account": "8/h/key"})
+    mine = AnonymousBrowser(REMOTE_ADDR="192.0.2.7")
+    assert sign_in(mine, delta.owner.email).status_code == 302
+    mine.post("/sign-out/")
+    answers = [
+        sign_in(AnonymousBrowser(REMOTE_ADDR=f"203.0.113.{n}"), delta.owner.email, f"guess {n}") for n in range(10)
+    ]
+    assert [is_stopped(each) for each in answers] == [False] * 8 + [True] * 2
+    assert is_stopped(sign_in(AnonymousBrowser(REMOTE_ADDR="198.51.100.1"), delta.owner.email))
+    assert sign_in(mine, delta.owner.email).status_code == 302
+
+
+def test_a_known_device_is_limited_too_and_known_for_its_account_only(delta: TenantWithOwner) -> None:
+    other = with_password("Other")
+    mine = AnonymousBrowser()
+    assert sign_in(mine, delta.owner.email).status_code == 302
+    mine.post("/sign-out/")
+    cookie = mine.cookies[known_devices.COOKIE]
+    assert cookie["httponly"]
+    assert delta.owner.email not in cookie.value
+    request = RequestFactory().get("/")
+    request.COOKIES[known_devices.COOKIE] = cookie.value
+    assert known_devices.is_known_device(request, delta.owner.email.upper())
+    assert not known_devices.is_known_device(request, other.owner.email)
+    request.COOKIES[known_devices.COOKIE] = cookie.value[:-2] + "xx"
+    assert not known_devices.is_known_device(request, delta.owner.email)
+    seen = [is_stopped(sign_in(mine, delta.owner.email, f"guess {n}")) for n in range(7)]
+    assert seen == [False] * 5 + [True] * 2
 
 
 @pytest.mark.deep
