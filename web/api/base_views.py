@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any, ClassVar, TypeVar
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
 from rest_framework import viewsets
-from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,7 +21,8 @@ from tenants.models import Project
 from tenants.services.authentication import project_for, require
 from tenants.services.errors import ProblemError, StaleVersion
 from web.http.authentication import TenantRequest
-from web.http.filters import QueryFilter, WhitelistFilterBackend
+from web.http.filters import DEFAULT_ZONE, QueryFilter, WhitelistFilterBackend
+from web.http.query_parameters import DRY_RUN, check_parameters, parse_flag
 
 RowT = TypeVar("RowT", bound=Model)
 
@@ -29,9 +32,24 @@ class IfMatchMissing(ProblemError):
 
 
 def validated_body(serializer: type[BaseSerializer[Any]], request: Request, *, partial: bool = False) -> Any:
-    """Return the validated request body, or raise its validation errors."""
+    """Return the validated request body, or raise its validation errors.
+
+    Times without a time zone are read in the tenant's; all are returned in UTC.
+    """
     form = _cached_serializer(serializer, partial)  # type: ignore[arg-type]  # classes are hashable
-    return form.run_validation(request.data)
+    tenant = getattr(request, "tenant", None)
+    with timezone.override(ZoneInfo(tenant.time_zone) if tenant else DEFAULT_ZONE):
+        body = form.run_validation(request.data)
+    return in_utc(body)
+
+
+def in_utc(value: Any) -> Any:
+    """Return a validated body with every time in UTC."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return {name: in_utc(inner) for name, inner in value.items()}
+    return [in_utc(inner) for inner in value] if isinstance(value, list) else value
 
 
 @cache
@@ -43,16 +61,7 @@ def _cached_serializer(serializer: type[BaseSerializer[Any]], partial: bool) -> 
     return serializer(partial=partial)
 
 
-def refuse_nul(request: Request) -> None:
-    """Refuse NUL characters in the query string, since no column can hold one."""
-    with_null = [
-        name for name, values in request.query_params.lists() if any("\x00" in text for text in (name, *values))
-    ]
-    if with_null:
-        messages = ["Contains a NUL character. Remove it."]
-        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): messages for name in with_null})
-
-
+PAGE_PARAMETERS = frozenset({"limit", "cursor", "sort"})
 NEWEST_FIRST, OLDEST_FIRST = ("-id", "id"), ("id", "-id")
 
 
@@ -66,14 +75,29 @@ class RowViewSet(viewsets.GenericViewSet[Any]):
     filters: ClassVar[dict[str, QueryFilter]] = {}
     sorts: ClassVar[tuple[str, ...]] = NEWEST_FIRST  # the first is the default; never a nullable column
     search_in: ClassVar[tuple[str, ...]] = ()
-    parameters: ClassVar[frozenset[str]] = frozenset()  # further query parameters of this view
+    parameters: ClassVar[frozenset[str]] = frozenset()  # further query parameters of its list
+    action_parameters: ClassVar[Mapping[str, frozenset[str]]] = {}  # query parameters of its other reading actions
     filter_backends = [WhitelistFilterBackend]
     beside: Mapping[str, Any] = {}  # serializer context that `prepare` reads for the shown rows
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        refuse_nul(request)
+        if self.action not in (None, "metadata"):  # else the method does not exist, or asks for nothing
+            check_parameters(request, self.known_parameters)
         self.now = clock.now()
+
+    @property
+    def known_parameters(self) -> frozenset[str]:
+        """Return the query parameters that the current action knows."""
+        if self.request.method not in SAFE_METHODS or self.action != "list":
+            return self.action_parameters.get(self.action, frozenset())
+        paginated = PAGE_PARAMETERS if self.paginator else frozenset()
+        return self.parameters | self.filters.keys() | paginated | frozenset({"q"} if self.search_in else ())
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """Return the time zone of moments that are sent without one."""
+        return DEFAULT_ZONE
 
     def get_queryset(self) -> QuerySet[Any]:
         return self.rows.all()
@@ -114,6 +138,7 @@ class TenantViewSet(RowViewSet):
     actions_needed: ClassVar[dict[str, str]] = {}
     changes_nothing: ClassVar[bool] = False  # its POST changes nothing: a suspended tenant may send it too
     project_field: ClassVar[str | None] = None  # field with the row's project
+    dry_run: bool = False  # whether the request asks for its result only
 
     def get_queryset(self) -> QuerySet[Any]:
         return self.visible(self.rows.all())
@@ -151,9 +176,18 @@ class TenantViewSet(RowViewSet):
         """Query what the body names before the first result is awaited; nothing by default."""
 
     @property
-    def dry_run(self) -> bool:
-        dry_run = self.request.query_params.get("dry_run") == "true"
-        return dry_run and self.request.method not in SAFE_METHODS
+    def known_parameters(self) -> frozenset[str]:
+        known = super().known_parameters
+        return known if self.request.method in SAFE_METHODS else known | {DRY_RUN}
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.request.tenant.time_zone)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        text = request.query_params.get(DRY_RUN) if request.method not in SAFE_METHODS else None
+        self.dry_run = text is not None and parse_flag(DRY_RUN, text)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -41,6 +41,7 @@ class EventViewSet(TenantViewSet):
     renderer_classes = [JSONRenderer, EventStreamRenderer]
     pagination_class = None
     filter_backends = []
+    parameters = frozenset({"cursor", "limit"})
     actions_needed = needs("leases.read", "list")
 
     @extend_schema(

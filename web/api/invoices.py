@@ -205,6 +205,7 @@ class InvoiceRows(RowViewSet):
         "status": QueryFilter("status", choices=tuple(InvoiceStatus.values)),
         "month": QueryFilter("period__label"),
     }
+    action_parameters = {"lines": frozenset({"limit", "cursor"}), "cost_allocation": frozenset({"by", "tag"})}
     line_serializer: ClassVar[type[InvoiceLineOut]] = InvoiceLineOut
     line_rows: ClassVar[QuerySet[InvoiceLine]] = InvoiceLine.objects.select_related("invoice")
 

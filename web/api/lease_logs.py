@@ -60,7 +60,7 @@ class LeaseLogViewSet(TenantViewSet):
     renderer_classes = [JSONRenderer, EventStreamRenderer]
     rows = Lease.objects.all()
     project_field = "project"
-    parameters = frozenset({"cursor", "limit", "tail", "search", "source", "level"})
+    action_parameters = {"retrieve": frozenset({"cursor", "limit", "tail", "search", "source", "level"})}
     actions_needed = needs("leases.read", "retrieve", "download")
 
     @extend_schema(

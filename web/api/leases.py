@@ -40,8 +40,8 @@ from web.api.lease_serializers import (
 )
 from web.http.filters import QueryFilter
 from web.http.idempotency import idempotent
+from web.http.query_parameters import TAG
 
-TAG_PARAMETER = re.compile(r"tag\.(.{1,60})", re.DOTALL)
 SEQ_CURSOR = re.compile(r"[0-9]{1,9}")
 END_TERMS = ("extend_by_s", "extend_limit_s", "notify_on_end")
 TRANSITIONS_PER_PAGE = 500  # per response
@@ -75,6 +75,7 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
         "created_at__lte": QueryFilter("created_at__lte", "moment"),
     }
     parameters = frozenset({"requested_by"})  # `me` is the caller
+    action_parameters = {"transitions": frozenset({"cursor"})}
     actions_needed = needs(
         "leases.read", "list", "retrieve", "transitions", "allocations", "attempts", "notices"
     ) | needs(
@@ -85,14 +86,21 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Apply filters such as `tag.team=nlp` besides the fixed ones."""
-        tags = {name: found[1] for name in self.request.query_params if (found := TAG_PARAMETER.fullmatch(name))}
-        self.parameters = LeaseViewSet.parameters | frozenset(tags)  # type: ignore[misc]  # set per request
-        for name, tag in tags.items():
+        for name, tag in self._tags().items():
             queryset = queryset.filter(tags__contains={tag: self.request.query_params[name]})
         if who := self.request.query_params.get("requested_by"):
             mine = self.request.actor.id if who == "me" else who
             queryset = queryset.filter(QueryFilter("requested_by").condition("requested_by", mine))
         return super().filter_queryset(queryset)
+
+    @property
+    def known_parameters(self) -> frozenset[str]:
+        known = super().known_parameters
+        return known | self._tags().keys() if self.action == "list" else known
+
+    def _tags(self) -> dict[str, str]:
+        """Return the tag that each parameter such as `tag.team` names."""
+        return {name: found[1] for name in self.request.query_params if (found := TAG.fullmatch(name))}
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         self.beside = {

@@ -3,10 +3,9 @@
 from typing import Any
 
 from django.db.models import F, QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,6 +18,7 @@ from tenants.models import Project, QuotaKind
 from tenants.services import quotas
 from web.api.base_views import OLDEST_FIRST, RowViewSet, TenantViewSet, needs
 from web.http.filters import QueryFilter
+from web.http.query_parameters import FLAG_DESCRIPTION, parse_flag
 
 VISIBLE_STATES = [OfferingState.PUBLISHED.value, OfferingState.RETIRED.value]
 
@@ -130,14 +130,19 @@ class OfferingRows(RowViewSet):
     }
 
 
-@extend_schema(
-    parameters=[OpenApiParameter("project", str, description="Project whose quota applies; default: the root project.")]
-)
+QUOTA_PROJECT = OpenApiParameter("project", str, description="Project whose quota applies; default: the root project.")
+
+FREE_NOW = OpenApiParameter("free_now", bool, description=f"Whether it could start now. {FLAG_DESCRIPTION}")
+
+
+@extend_schema(parameters=[QUOTA_PROJECT])
+@extend_schema_view(list=extend_schema(parameters=[QUOTA_PROJECT, FREE_NOW]))
 class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantViewSet):
     """What can be leased; a retired offering takes no new leases."""
 
     serializer_class = OfferingOut
     parameters = frozenset({"project", "free_now"})
+    action_parameters = dict.fromkeys(("retrieve", "availability"), frozenset({"project"}))
     filters = OfferingRows.filters | {
         "profile": QueryFilter("profile"),
         "memory_gb__gte": QueryFilter("memory_gb__gte", "number"),
@@ -149,14 +154,12 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
         return Offering.objects.filter(state__in=VISIBLE_STATES)
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Apply `free_now=true`: only offerings that could start now."""
-        found, free_now = super().filter_queryset(queryset), self.request.query_params.get("free_now", "")
-        if self.action != "list" or not free_now:
+        """Apply `free_now`: only offerings that could start now, or only the others."""
+        found, free_now = super().filter_queryset(queryset), self.request.query_params.get("free_now")
+        if self.action != "list" or free_now is None:
             return found
-        if free_now != "true":
-            raise ValidationError({"free_now": "Must be true or omitted."})
-        free = open_capacity.count_open_capacity(found, now=self.now)
-        return found.filter(pk__in=[pk for pk, count in free.items() if count])
+        wanted, free = parse_flag("free_now", free_now), open_capacity.count_open_capacity(found, now=self.now)
+        return found.filter(pk__in=[pk for pk, count in free.items() if bool(count) is wanted])
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         spot = reclaim_risks.load_spot_conditions(rows, now=self.now)

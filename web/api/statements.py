@@ -67,6 +67,7 @@ class StatementViewSet(WholeTenantViewSet):
     serializer_class = StatementOut
     pagination_class = None
     parameters = frozenset({"from", "to"})
+    action_parameters = {"pdf": parameters}
     rows = Invoice.objects.all()
     actions_needed = needs("billing.read", "list", "pdf")
 

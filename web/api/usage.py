@@ -90,7 +90,9 @@ USAGE_PARAMETERS = [
     OpenApiParameter("group_by", str, enum=list(spend.GROUPS)),
     OpenApiParameter("tag", str, description="With `group_by=tag`: the name of the tag."),
     OpenApiParameter("project", str, description="Only this project and its sub-projects."),
-    OpenApiParameter("price_class", str, description="Only offerings of this class; grouped by offering."),
+    OpenApiParameter(
+        "price_class", str, enum=list(PriceClass), description="Only offerings of this class; grouped by offering."
+    ),
 ]
 
 

@@ -5,15 +5,17 @@ No query parameter reaches the ORM unless a view declares it.
 
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.db.models import Q, QuerySet
-from django.utils.dateparse import parse_datetime
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
-COMMON_PARAMETERS = frozenset({"limit", "cursor", "sort", "q", "dry_run"})
+from web.http.query_parameters import FLAG_DESCRIPTION, MOMENT_DESCRIPTION, parse_flag, parse_moment
+
 MAX_VALUE_LENGTH, MAX_DIGITS = 300, 9
+DEFAULT_ZONE = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,14 @@ class QueryFilter:
     )
     choices: tuple[str, ...] = ()
 
-    def condition(self, name: str, value: str) -> Q:
+    def condition(self, name: str, value: str, zone: ZoneInfo = DEFAULT_ZONE) -> Q:
+        """Return the condition of a value; a moment without a time zone is one in `zone`."""
         if len(value) > MAX_VALUE_LENGTH or "\x00" in value:
             raise ValidationError({name: f"May have at most {MAX_VALUE_LENGTH} characters without NUL."})
         if self.kind == "moment":
-            return Q(**{self.lookup: self._moment(name, value)})
+            return Q(**{self.lookup: parse_moment(name, value, zone)})
         if self.kind in ("flag", "flag_not"):
-            if value not in ("true", "false"):
-                raise ValidationError({name: "Must be true or false."})
-            return Q(**{self.lookup: (value == "true") is (self.kind == "flag")})
+            return Q(**{self.lookup: parse_flag(name, value) is (self.kind == "flag")})
         if self.kind == "number":
             if not value.isascii() or not value.isdigit() or len(value) > MAX_DIGITS:
                 raise ValidationError({name: f"Must be a whole number of at most {MAX_DIGITS} digits."})
@@ -48,31 +49,33 @@ class QueryFilter:
             raise ValidationError({name: f"{', '.join(sorted(unknown))} is not one of {', '.join(self.choices)}."})
         return Q(**{f"{self.lookup}__in": parts})
 
-    @staticmethod
-    def _moment(name: str, value: str) -> Any:
-        try:
-            # A plus sign in a query string that was not escaped arrives as a space.
-            moment = parse_datetime(value.replace(" ", "+", 1) if "T" in value else value)
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise ValidationError({name: "Must be a time such as 2026-11-21T09:30:00Z."})
-        return moment
+    def describe(self) -> dict[str, Any]:
+        """Return the schema and description of the parameter, as OpenAPI has them."""
+        if self.kind == "moment":
+            return {"schema": {"type": "string", "format": "date-time"}, "description": MOMENT_DESCRIPTION}
+        if self.kind in ("flag", "flag_not"):
+            return {"schema": {"type": "boolean"}, "description": FLAG_DESCRIPTION}
+        if self.kind == "number":
+            return {"schema": {"type": "integer", "minimum": 0, "maximum": 10**MAX_DIGITS - 1}}
+        each = {"type": "string", **({"enum": list(self.choices)} if self.choices else {})}
+        return {
+            "schema": {"type": "array", "items": each},
+            "style": "form",
+            "explode": False,
+            "description": "One or several, separated by commas.",
+        }
 
 
 class WhitelistFilterBackend(BaseFilterBackend):
-    """Apply the view's `filters`, `search_in` and `sorts`; refuse unknown parameters."""
+    """Apply the view's `filters` and `search_in` to its list."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         if getattr(view, "action", "list") != "list":
             return queryset
         filters: dict[str, QueryFilter] = view.filters
-        known = COMMON_PARAMETERS | view.parameters | filters.keys()
-        if unknown := request.query_params.keys() - known:
-            raise ValidationError({name: f"Is unknown. Known: {', '.join(sorted(known))}." for name in sorted(unknown)})
         for name, rule in filters.items():
-            if (value := request.query_params.get(name, "")) != "":
-                queryset = queryset.filter(rule.condition(name, value))
+            if (value := request.query_params.get(name)) is not None:
+                queryset = queryset.filter(rule.condition(name, value, view.zone))
         return self._search(request, queryset, view)
 
     def _search(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
@@ -88,13 +91,13 @@ class WhitelistFilterBackend(BaseFilterBackend):
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         names = [*view.filters, *(("q",) if view.search_in else ()), *sorted(view.parameters)]
-        if len(view.sorts) > 1:
+        if view.pagination_class:
             names.append("sort")
-        return [{"name": n, "in": "query", "required": False, "schema": self._schema(view, n)} for n in names]
+        return [{"name": n, "in": "query", "required": False, **self._description(view, n)} for n in names]
 
     @staticmethod
-    def _schema(view: Any, name: str) -> dict[str, Any]:
+    def _description(view: Any, name: str) -> dict[str, Any]:
         if name == "sort":
-            return {"type": "string", "enum": list(view.sorts)}
-        rule = view.filters.get(name)
-        return {"type": "string", **({"format": "date-time"} if rule and rule.kind == "moment" else {})}
+            return {"schema": {"type": "string", "enum": list(view.sorts)}}
+        rule: QueryFilter | None = view.filters.get(name)
+        return rule.describe() if rule else {"schema": {"type": "string"}}

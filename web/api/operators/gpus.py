@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -94,7 +94,10 @@ def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]
     }
 
 
-@extend_schema(parameters=[OpenApiParameter("show", str, description="Filter GPUs: sold, free, fragmented, out.")])
+SHOW = OpenApiParameter("show", str, enum=list(FLEET_FILTERS), description="Only GPUs in this condition.")
+
+
+@extend_schema_view(list=extend_schema(parameters=[SHOW]))
 class OperatorGpuViewSet(CrossTenantViewSet):
     """Every GPU with its sections: the rows of the fleet map."""
 

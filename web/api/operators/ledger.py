@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -52,9 +52,10 @@ class LedgerTransferOut(serializers.ModelSerializer[LedgerTransfer]):
         fields = ("id", "tenant", "kind", "ref", "debit", "credit", "amount", "at", "recorded_at", "reverses", "idem")
 
 
-@extend_schema(
-    parameters=[OpenApiParameter("ref", str, description="Only transfers of this object, for example an invoice.")]
-)
+REF = OpenApiParameter("ref", str, description="Only transfers of this object, for example an invoice.")
+
+
+@extend_schema_view(list=extend_schema(parameters=[REF]))
 class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     """Transfers of all tenants."""
 

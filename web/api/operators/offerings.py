@@ -164,6 +164,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     serializer_class, audit_action = OperatorOfferingOut, "offerings"
     rows = Offering.objects.annotate(live=Count("lease", filter=~Q(lease__state="released")))
     filters = OfferingRows.filters | {"state": QueryFilter("state", choices=tuple(OfferingState.values))}
+    action_parameters = {"preview": frozenset({"per_hour", "currency", "tenant", "model", "tiers"})}
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         ids, currency = [offering.pk for offering in rows], settings.CURRENCY
@@ -247,8 +248,6 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
         query = request.query_params
-        if unknown := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
-            raise ValidationError({name: "Is an unknown parameter." for name in unknown})
         currency, text = query.get("currency", settings.CURRENCY), query.get("per_hour", "")
         tenant = tenant_or_missing(query["tenant"]) if query.get("tenant") else None
         with self.read_scope():

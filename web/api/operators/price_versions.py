@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +21,7 @@ from web.api.operators.corrections import CorrectionOut, OperatorCorrectionViewS
 from web.api.price_versions import PriceVersionOut, PriceVersionRows
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
+from web.http.query_parameters import FLAG_DESCRIPTION, parse_flag
 
 MAX_ID_DIGITS = 18
 
@@ -66,6 +67,10 @@ def find_price_version(pk: str) -> PriceVersion:
     return get_object_or_404(PriceVersion, pk=number)
 
 
+OWN = OpenApiParameter("own", bool, description=f"Tenant-specific prices instead of list prices. {FLAG_DESCRIPTION}")
+
+
+@extend_schema_view(list=extend_schema(parameters=[OWN]))
 class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
     """Prices in every currency, also of draft offerings.
 
@@ -83,7 +88,8 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         rows, query = super().get_queryset(), self.request.query_params
         if "pk" in self.kwargs:
             return rows
-        return rows.filter(tenant_id__isnull="tenant" not in query and query.get("own") != "true")
+        own = parse_flag("own", query.get("own", "false"))
+        return rows.filter(tenant_id__isnull="tenant" not in query and not own)
 
     @OperatorAct(
         PriceEnd,

@@ -19,7 +19,7 @@ class OperatorStatementViewSet(CrossTenantViewSet):
 
     serializer_class, rows, audit_action = StatementOut, Tenant.objects.all(), "statement"
     pagination_class = None
-    parameters = frozenset({"from", "to"})
+    action_parameters = dict.fromkeys(("retrieve", "pdf"), frozenset({"from", "to"}))
 
     @extend_schema(parameters=PERIOD_PARAMETERS, responses=StatementOut, filters=False)
     def retrieve(self, request: Request, pk: str) -> Response:
