@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework import viewsets
 from rest_framework.permissions import SAFE_METHODS
@@ -61,6 +62,8 @@ def _cached_serializer(serializer: type[BaseSerializer[Any]], partial: bool) -> 
     return serializer(partial=partial)
 
 
+OPTIONS = "metadata"  # DRF's name of the action
+DESCRIPTION_LINK = '</api/v1/openapi.json>; rel="service-desc"'
 PAGE_PARAMETERS = frozenset({"limit", "cursor", "sort"})
 NEWEST_FIRST, OLDEST_FIRST = ("-id", "id"), ("id", "-id")
 
@@ -81,10 +84,16 @@ class RowViewSet(viewsets.GenericViewSet[Any]):
     beside: Mapping[str, Any] = {}  # serializer context that `prepare` reads for the shown rows
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        if self.action not in (None, "metadata"):  # else the method does not exist, or asks for nothing
-            check_parameters(request, self.known_parameters)
         self.now = clock.now()
+        if self.action == OPTIONS:
+            return  # the same for everybody: nobody needs to be known
+        super().initial(request, *args, **kwargs)
+        if self.action is not None:  # else the method does not exist
+            check_parameters(request, self.known_parameters)
+
+    def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """Answer which methods the address has; DRF adds them as `Allow`."""
+        return Response(status=204, headers={"Link": DESCRIPTION_LINK})
 
     @property
     def known_parameters(self) -> frozenset[str]:
@@ -164,8 +173,8 @@ class TenantViewSet(RowViewSet):
 
     def allow(self, path: Any = (), *, action: str | None = None) -> None:
         """Raise NotAllowed unless the visitor has this method's action on the node."""
-        if action is None and self.action is None:
-            return  # no such method here: DRF answers 405
+        if action is None and self.action in (None, OPTIONS):
+            return  # no such method here: DRF answers 405; or one that anybody may use
         require(self.request.roles, action or self.actions_needed[self.action], path)
 
     def project_for(self, project_id: str, *, action: str | None = None) -> Project:

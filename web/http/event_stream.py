@@ -45,6 +45,8 @@ class EventStreamApp:
             await _send_json(send, 200, {"status": "ok"})
         elif scope["type"] == "http" and scope["method"] == "GET" and (feed := feed_of(scope["path"])):
             await self._serve(feed, scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "OPTIONS" and feed_of(scope["path"]):
+            await _send_options(scope, send)
         elif scope["type"] == "http":
             await _send_json(send, 404, _problem(404, "This server only serves live events and logs."))
 
@@ -52,7 +54,7 @@ class EventStreamApp:
         if self.readers >= MAX_READERS:
             await _send_json(send, 503, _problem(503, "There are too many connections. Try again in a minute."))
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = _header_texts(scope)
         self.readers += 1
         try:
             await self._read(feed, headers, scope, receive, send)
@@ -117,6 +119,10 @@ STREAM_HEADERS = [
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 ]
+
+
+def _header_texts(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
 def _check_position(feed: LiveFeed, text: str) -> str:
@@ -194,6 +200,19 @@ async def _send_json(
         {"type": "http.response.start", "status": status, "headers": [(b"content-type", kind), *(headers or [])]}
     )
     await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+
+async def _send_options(scope: Scope, send: Send) -> None:
+    """Answer which methods a stream has, also to a browser that asks before it sends a token."""
+    headers = [(b"allow", b"GET, OPTIONS")]
+    if cors := _cors_headers(_header_texts(scope)):
+        headers += [
+            *cors,
+            (b"access-control-allow-methods", b"GET"),
+            (b"access-control-allow-headers", b"Authorization, Last-Event-ID"),
+        ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

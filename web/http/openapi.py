@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_http_methods
 from drf_spectacular.generators import SchemaGenerator
 
 PROBLEM_SCHEMA: dict[str, Any] = {
@@ -31,6 +31,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         },
     },
 }
+DESCRIPTION_METHODS = ["GET", "HEAD", "OPTIONS"]
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -56,7 +57,9 @@ def openapi_document() -> bytes:
     return json.dumps(schema, ensure_ascii=False, default=str).encode()
 
 
-@require_GET
+@require_http_methods(DESCRIPTION_METHODS)
 def serve_openapi(request: HttpRequest) -> HttpResponse:
     """Serve the description without authentication; it contains no tenant's data."""
+    if request.method == "OPTIONS":
+        return HttpResponse(status=204, headers={"Allow": ", ".join(DESCRIPTION_METHODS)})
     return HttpResponse(openapi_document(), content_type="application/json", headers={"Cache-Control": "max-age=300"})

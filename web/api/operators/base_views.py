@@ -29,7 +29,7 @@ from tenants.services import audit, rls
 from tenants.services.actors import Actor
 from tenants.services.errors import ObjectNotFound
 from tenants.services.operators import has_second_factor
-from web.api.base_views import RowViewSet, validated_body
+from web.api.base_views import OPTIONS, RowViewSet, validated_body
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -82,7 +82,7 @@ class CrossTenantViewSet(OperatorViewSet):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if self.action not in (None, "metadata"):  # else the method does not exist, or reads no rows
+        if self.action not in (None, OPTIONS):  # else the method does not exist, or reads no rows
             page = request._request
             audit.record(f"ops.{self.audit_action}", method=page.method, path=page.get_full_path()[:500], **self.by)
 
