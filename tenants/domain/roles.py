@@ -84,6 +84,12 @@ def scope_allows(scopes: frozenset[str] | None, action: str) -> bool:
     return f"{noun}:{verb}" in scopes or (verb == "read" and f"{noun}:write" in scopes)
 
 
+def scope_for(action: str) -> str:
+    """Return the narrowest scope that allows an action."""
+    scope = action.replace(".", ":")
+    return scope if scope in SCOPES else ADMIN_SCOPE
+
+
 def covers(upper: NodePath, lower: NodePath) -> bool:
     """Return whether `lower` is `upper` or lies below it."""
     return lower[: len(upper)] == upper

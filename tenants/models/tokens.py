@@ -21,6 +21,8 @@ class ApiToken(TenantOwned):
     user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
     service_account = models.ForeignKey(ServiceAccount, null=True, on_delete=models.CASCADE, related_name="+")
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)  # None: wherever its bearer may
+    # The token it was created with; it ends with that one at the latest.
+    parent = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="children")
     name = models.CharField(max_length=120)
     prefix = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from ports.postgres import sql_statements
 from tenants.domain.credentials import Credential
-from tenants.domain.roles import ALLOWED, Role, RoleGrant, RoleGrants, scope_allows
+from tenants.domain.roles import ALLOWED, Role, RoleGrant, RoleGrants, scope_allows, scope_for
 from tenants.models import ApiToken, Project, Tenant
 from tenants.services.actors import Actor
-from tenants.services.errors import Fix, NotAllowed, ObjectNotFound, ProblemError
+from tenants.services.errors import Fix, NotAllowed, ObjectNotFound, ProblemError, ScopeMissing
 
 SESSION_TENANT_KEY = "tenant"  # session key of the current tenant
 LAST_USED_INTERVAL = timedelta(minutes=1)
@@ -111,16 +111,25 @@ def roles_allowing(action: str) -> str:
 
 
 def refuse(action: str, grants: RoleGrants) -> NoReturn:
-    """Raise NotAllowed, saying whether the role or the token's scope is missing."""
-    if not scope_allows(grants.scopes, action):
-        scope = action.replace(".", ":")
-        raise NotAllowed(
-            f"This token lacks the scope {scope}.",
-            fix=Fix(f"Create a token with the scope {scope}.", "POST", "/api/v1/tokens"),
-            rule=action,
-        )
+    """Raise ScopeMissing if the token lacks the scope, else NotAllowed for the role."""
+    require_scopes([action], grants)
     raise NotAllowed(
         f"Only {roles_allowing(action)} may do this here.", fix="Ask an owner or admin for that role.", rule=action
+    )
+
+
+def require_scopes(actions: Iterable[str], grants: RoleGrants) -> None:
+    """Raise ScopeMissing, which names them, if the token lacks scopes for these actions."""
+    missing = [action for action in actions if not scope_allows(grants.scopes, action)]
+    if not missing:
+        return
+    scopes = sorted({scope_for(action) for action in missing})
+    named = f"{'scope' if len(scopes) == 1 else 'scopes'} {', '.join(scopes)}"
+    raise ScopeMissing(
+        f"This token lacks the {named}.",
+        fix=Fix(f"Create a token with the {named}.", "POST", "/api/v1/tokens"),
+        rule=missing[0],
+        scopes=scopes,
     )
 
 
@@ -140,10 +149,10 @@ def project_for(
 ) -> Project:
     """Return an open project in which the caller may act.
 
-    One that they cannot see is missing, not forbidden.
+    One in which they may neither act nor read is missing, not forbidden.
     """
     project = (found or start_project_lookup(project_id))()
-    if project is None or not grants.may("projects.read", project.path):
+    if project is None or not (grants.may(action, project.path) or grants.may("projects.read", project.path)):
         raise ObjectNotFound(
             "This project does not exist.", fix=Fix("List the projects you can see.", "GET", "/api/v1/projects")
         )

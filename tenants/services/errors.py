@@ -35,6 +35,12 @@ class NotAllowed(ProblemError):
     code, status, title = "policy-denied", 403, "Your role does not allow this"
 
 
+class ScopeMissing(NotAllowed):
+    """The caller's token lacks a scope, whatever its bearer's role allows."""
+
+    code, status, title = "missing-scope", 403, "The token lacks a scope"
+
+
 class ObjectNotFound(ProblemError):
     """The object does not exist or belongs to another tenant; both look the same."""
 

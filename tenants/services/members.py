@@ -8,10 +8,11 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from tenants.domain.roles import Role, RoleGrants
+from tenants.domain.roles import ALLOWED, Role, RoleGrants
 from tenants.models import Member, Project, Tenant, User
 from tenants.services import audit, membership_offers, tenants, tokens
 from tenants.services.actors import Actor
+from tenants.services.authentication import require_scopes
 from tenants.services.errors import NotAllowed, ProblemError, StaleVersion
 
 
@@ -31,6 +32,7 @@ def node_path(project: Project | None) -> list[str]:
 def require_may_give(grants: RoleGrants, role: Role, project: Project | None) -> None:
     """Refuse to grant or revoke a role that exceeds the caller's own."""
     if not grants.may_give(role, node_path(project)):
+        require_scopes(sorted({"members.write", *ALLOWED[role]}), grants)
         raise NotAllowed(
             f"To grant or remove the role {role.value} {'there' if project else 'on the whole tenant'}, "
             "you need all of its permissions.",

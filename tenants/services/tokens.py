@@ -1,7 +1,7 @@
 """API tokens: issued and shown once, found by public prefix, invalid at once when revoked."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -51,9 +51,10 @@ def issue(
 ) -> tuple[ApiToken, str]:
     """Create a token for a user or a service account.
 
-    Its text is returned once and stored only as a hash.
+    Its text is returned once and stored only as a hash. If a token creates it, it ends with that one at the latest.
     """
     wanted = _validated_scopes(scopes, expires_at=expires_at, now=now)
+    parent = _parent_outliving(expires_at, actor=actor, now=now)
     made = credentials.compose_token(
         environment=settings.TOKEN_ENVIRONMENT,
         prefix=ids.random_token(credentials.PREFIX_LENGTH),
@@ -64,6 +65,7 @@ def issue(
         user_id=user_id,
         service_account=service_account,
         project=project,
+        parent=parent,
         name=name,
         prefix=made.prefix,
         digest=made.digest,
@@ -82,17 +84,41 @@ def issue(
         scopes=wanted,
         bearer=user_id or (service_account.pk if service_account else ""),
         expires_at=expires_at.isoformat(),
+        **({"parent": parent.pk} if parent else {}),
     )
     return token, made.text
 
 
+def _parent_outliving(expires_at: datetime, *, actor: Actor, now: datetime) -> ApiToken | None:
+    """Return the token that creates another one, if that does not outlive it; None for a person."""
+    if not actor.token:
+        return None
+    # Locked, so that it is either revoked before or revokes the new token too.
+    parent = ApiToken.objects.select_for_update(no_key=True).get(pk=actor.token)
+    if parent.revoked_at is not None or parent.expires_at <= now:
+        raise NotAllowed("The token of this request has ended in the meantime.", fix="Use another token.")
+    if expires_at > parent.expires_at:
+        raise InvalidValue(
+            "expires_at",
+            f"A token ends with the token it is created with, at {_moment_text(parent.expires_at)} at the latest.",
+            fix=f"Send a time until {_moment_text(parent.expires_at)}, or create it on the Tokens page.",
+        )
+    return parent
+
+
+def _moment_text(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 @transaction.atomic
 def revoke(token: ApiToken, *, actor: Actor, now: datetime) -> ApiToken:
-    """Revoke a token for good; revoking it again changes nothing."""
+    """Revoke a token and those created with it for good; revoking it again changes nothing."""
     ended = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
     if ended:
         token.revoked_at = now
         audit.record("token.revoke", token, token.name, actor=actor, now=now)
+        for child in ApiToken.objects.filter(parent=token, revoked_at=None).order_by("id"):
+            revoke(child, actor=actor, now=now)
     return token
 
 

@@ -748,6 +748,7 @@ ROWS: dict[str, Row] = {
         part=SAME,
     ),
     # somebody else's token is not there at all for those who do not lead
+    "api/v1/tokens/current": api("tokens", GET=ALL, part=SAME),
     "api/v1/tokens/<str:pk>": api("tokens", thing="token", GET=LEADERS, DELETE=LEADERS, part=NOBODY),
     "api/v1/ssh-keys": api(
         "ssh_keys", GET=ALL, POST=ALL, body=lambda w: {"name": "new", "public_key": PUBLIC_KEY}, part=SAME

@@ -62,7 +62,7 @@ class TenantWithOwner:
                     tenant=self.tenant,
                     name=f"test {role}",
                     scopes=scopes,
-                    expires_at=current_time() + timedelta(days=1),
+                    expires_at=current_time() + timedelta(days=30),
                     actor=SYSTEM,
                     now=current_time(),
                     user_id=user.pk,

@@ -1,5 +1,7 @@
 """API of tokens with spend caps; ownership and permissions are handled by `tenants`."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_serializer
@@ -10,7 +12,7 @@ from rest_framework.response import Response
 from billing.models import TokenCap
 from billing.services.funds.holds import token_caps
 from billing.services.funds.holds.token_caps import TokenCapRequest, TokenCapUse
-from tenants.models import ApiToken
+from tenants.models import ApiToken, Tenant
 from web.api.amounts import MoneyOut, money_out, require_amount
 from web.api.base_views import validated_body
 from web.api.serializer_fields import StrictSerializer
@@ -74,12 +76,12 @@ class CappedTokenViewSet(TokenViewSet):
     def list(self, request: Request) -> Response:
         """Return all tokens, without their secrets."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        return self.get_paginated_response(self._token_rows(page))
+        return self.get_paginated_response(self._rows(page))
 
     @extend_schema(responses=CappedTokenOut)
     def retrieve(self, request: Request, pk: str) -> Response:
         """Return one token, without its secret."""
-        return Response(self._token_rows([self.get_object()])[0])
+        return Response(self._rows([self.get_object()])[0])
 
     @extend_schema(request=CappedTokenCreate, responses={201: CreatedCappedTokenOut})
     @idempotent(hide=("token",))
@@ -93,11 +95,16 @@ class CappedTokenViewSet(TokenViewSet):
         cap = parse_cap(wanted["cap"] or {}, self.request.tenant.currency)
         token, text = self.issue(wanted)
         token_caps.set_token_cap(token, cap, **self.by)
-        return Response({**self._token_rows([token])[0], "token": text}, status=201)
+        return Response({**self._rows([token])[0], "token": text}, status=201)
 
-    def _token_rows(self, found: Any) -> Any:
-        used = token_caps.token_cap_use(found, tenant=self.request.tenant, now=self.now)
-        return CappedTokenOut(found, many=True, context={"caps": used}).data
+    def _rows(self, found: Sequence[ApiToken]) -> Any:
+        return token_rows(found, tenant=self.request.tenant, now=self.now)
+
+
+def token_rows(found: Sequence[ApiToken], *, tenant: Tenant, now: datetime) -> Any:
+    """Return tokens as responses show them, with their caps."""
+    used = token_caps.token_cap_use(found, tenant=tenant, now=now)
+    return CappedTokenOut(found, many=True, context={"caps": used}).data
 
 
 def parse_cap(wanted: dict[str, Any], currency: str) -> TokenCapRequest:

@@ -112,12 +112,15 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
     user = IdField(source="user_id", allow_null=True)
     service_account = IdField(source="service_account_id", allow_null=True)
     project = IdField(source="project_id", allow_null=True)
+    parent = IdField(  # type: ignore[assignment]  # DRF sets its own per instance
+        source="parent_id", allow_null=True, help_text="The token it was created with, and ends with."
+    )
     made_by = CreatorOut(source="*", read_only=True)
 
     class Meta:
         model = ApiToken
-        fields = ("id", "name", "prefix", "user", "service_account", "project", "scopes", "made_by", "created_at",
-                  "expires_at", "last_used_at", "revoked_at")  # fmt: skip
+        fields = ("id", "name", "prefix", "user", "service_account", "project", "parent", "scopes", "made_by",
+                  "created_at", "expires_at", "last_used_at", "revoked_at")  # fmt: skip
 
 
 class CreatedTokenOut(TokenOut):

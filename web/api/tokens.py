@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, ServiceAccount
 from tenants.services import members, tokens
+from tenants.services.authentication import require_scopes
 from tenants.services.errors import ObjectNotFound
 from web.api.base_views import TenantViewSet, needs, validated_body
 from web.api.tenant_serializers import CreatedTokenOut, IdentityOut, TokenCreate, TokenOut
@@ -78,6 +79,8 @@ class TokenViewSet(ListModelMixin, TenantViewSet):
             tenant=self.request.tenant, pk=account_id or actor.id, closed_at=None
         ).first()
         path = members.node_path(account.project) if account else []
+        if account is None or account.pk != actor.id:
+            require_scopes(["members.read"], self.request.roles)
         if account is None or not (account.pk == actor.id or self.request.roles.may("members.read", path)):
             raise ObjectNotFound("The service account was not found.", fix="List service-accounts.")
         if account.pk != actor.id:

@@ -99,6 +99,13 @@ class TenantPermission(BasePermission):
         return True
 
 
+class AnyVisitor(BasePermission):
+    """Permission of every authenticated visitor, whatever their role and scopes."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        return isinstance(getattr(request, "visitor", None), Visitor)
+
+
 def action_needed_by(view: Any) -> str | None:
     """Return the action the view's current method needs; None without such a method."""
     name = getattr(view, "action", None)

@@ -16,7 +16,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from ports import clock
-from tenants.services.authentication import Visitor
+from tenants.services.authentication import Visitor, refuse
+from tenants.services.errors import NotAllowed, ProblemError
 from web.http.live_feeds import FeedBatch, InvalidPosition, LiveFeed, UnknownSubject, feed_of
 from web.http.stream_authentication import StreamRefused, authenticate_headers
 
@@ -59,7 +60,7 @@ class EventStreamApp:
         try:
             await self._read(feed, headers, scope, receive, send)
         except StreamRefused as away:
-            await _send_json(send, away.status, _problem(away.status, away.why), _cors_headers(headers))
+            await _send_json(send, away.status, _problem(away.status, away.why, away.cause), _cors_headers(headers))
         except TimeoutError:
             log.info("event stream connection closed", because=f"client did not read for {SEND_TIMEOUT_S} s")
         finally:
@@ -109,7 +110,6 @@ class EventStreamApp:
 PROBLEMS = {
     400: ("invalid", "A value is not valid", "Send the ID of the last event you received, or none to start now."),
     401: ("not-authenticated", "The credential is not valid", "Create a new token on the Tokens page, or sign in."),
-    403: ("policy-denied", "Your role does not allow this", "Create a token with the scope leases:read."),
     404: ("not-found", "Not found", "Use the web server's address for everything but live events."),
     503: ("busy", "Live events are not available now", "Wait a minute, then send the same Last-Event-ID."),
 }
@@ -147,6 +147,8 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
             return feed.read(visitor, position, now=clock.now())
     except UnknownSubject as error:
         raise StreamRefused(404, str(error)) from None
+    except NotAllowed as refused:
+        raise StreamRefused(403, refused.detail, refused) from None
     except (OperationalError, InterfaceError) as error:
         log.warning("event stream waiting", because=str(error).strip())
         connection.close()
@@ -158,7 +160,7 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
 def _authenticate(headers: dict[str, str]) -> Visitor:
     visitor = authenticate_headers(headers, request_id=REQUEST_ID)
     if not visitor.grants.anywhere("leases.read"):
-        raise StreamRefused(403, "The credential does not allow reading leases.")
+        refuse("leases.read", visitor.grants)
     return visitor
 
 
@@ -173,8 +175,8 @@ def _cors_headers(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _problem(status: int, detail: str) -> dict[str, Any]:
-    code, title, fix = PROBLEMS[status]
+def _problem(status: int, detail: str, cause: ProblemError | None = None) -> dict[str, Any]:
+    code, title, fix = (cause.code, cause.title, cause.fix.text) if cause else PROBLEMS[status]
     return {
         "type": f"/problems/{code}",
         "title": title,

@@ -11,15 +11,16 @@ from tenants.domain import credentials
 from tenants.models import User
 from tenants.services import authentication
 from tenants.services.authentication import SESSION_TENANT_KEY, Visitor
+from tenants.services.errors import ProblemError
 from tenants.services.sessions import SessionStore
 
 
 class StreamRefused(Exception):
-    """The visitor may not read any further; has the status and reason."""
+    """The visitor may not read any further; has the status, reason and problem."""
 
-    def __init__(self, status: int, why: str) -> None:
+    def __init__(self, status: int, why: str, cause: ProblemError | None = None) -> None:
         super().__init__(why)
-        self.status, self.why = status, why
+        self.status, self.why, self.cause = status, why, cause
 
 
 def authenticate_headers(headers: dict[str, str], *, request_id: str, tenant_id: str = "") -> Visitor:

@@ -364,6 +364,8 @@ def test_a_token_without_the_scope_gets_a_403(kestrel: TenantContext) -> None:
     reader = Reader(bearer(kestrel, scopes=("quotas:read",)))
     run(reader.read())
     assert reader.status == 403
+    said = json.loads(reader.text)
+    assert (said["code"], said["detail"]) == ("missing-scope", "This token lacks the scope leases:read.")
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1-2-3", "9" * 50 + "-1", f"{2**63}-1"])

@@ -11,6 +11,7 @@ from web.api.budgets import BudgetAlertViewSet, BudgetStopViewSet, BudgetViewSet
 from web.api.capped_tokens import CappedTokenViewSet
 from web.api.commitments import CommitmentViewSet
 from web.api.credit_notes import CreditNoteViewSet
+from web.api.current_token import CurrentTokenViewSet
 from web.api.discounts import DiscountViewSet, MinimumViewSet
 from web.api.disputes import DisputeViewSet
 from web.api.grants import GrantViewSet
@@ -106,6 +107,7 @@ urlpatterns = [
     path(route, view, name=f"api-{name}")
     for route, view, name in (
         ("leases/<str:pk>/charges", LeaseChargeViewSet.as_view({"get": "retrieve"}), "lease-charges"),
+        ("tokens/current", CurrentTokenViewSet.as_view({"get": "retrieve"}), "current-token"),
         ("topup-rule", TopUpRuleViewSet.as_view({"get": "list", "put": "replace", "delete": "unset"}), "topup-rule"),
         ("billing-details", BillingDetailsViewSet.as_view({"get": "list", "put": "replace"}), "billing-details"),
         ("account-statement", StatementViewSet.as_view({"get": "list"}), "account-statement"),
