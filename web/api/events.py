@@ -46,7 +46,7 @@ class EventViewSet(TenantViewSet):
 
     @extend_schema(
         parameters=[OpenApiParameter("cursor", str), OpenApiParameter("limit", int)],
-        responses={200: EventPage, 307: None},
+        responses={(200, "application/json"): EventPage, 307: None},
     )
     def list(self, request: Request) -> Response | HttpResponse:
         """Return events after `cursor`; the last event's id is the next cursor.

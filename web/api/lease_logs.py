@@ -72,7 +72,7 @@ class LeaseLogViewSet(TenantViewSet):
             OpenApiParameter("source", str, enum=SOURCES),
             OpenApiParameter("level", str, enum=LEVELS),
         ],
-        responses={200: LogPageOut, 307: None},
+        responses={(200, "application/json"): LogPageOut, 307: None},
     )
     def retrieve(self, request: Request, pk: str) -> Response | HttpResponse:
         """Return lines of the log, oldest first.
