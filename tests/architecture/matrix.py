@@ -618,6 +618,7 @@ PLACED = frozenset(
     }
 )
 THINGS: dict[str, Thing] = {
+    "problem type": lambda world: "not-found",
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
     "invoice export": in_its_tenant(lambda world: (an_invoice(world), "focus")),
@@ -681,6 +682,8 @@ ROWS: dict[str, Row] = {
     "ready": anybody(),
     "metrics": anybody(),
     "styleguide/": anybody(),
+    "problems/": anybody(),
+    "problems/<slug:code>": anybody(thing="problem type"),
     "api/v1/openapi.json": anybody(),
     # tenants, over the API
     "api/v1/users/me": api("tenant", GET=ALL, part=SAME),

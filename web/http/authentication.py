@@ -15,6 +15,7 @@ from tenants.models import Tenant
 from tenants.services import authentication
 from tenants.services.actors import Actor
 from tenants.services.authentication import SESSION_TENANT_KEY, Visitor, refuse, require_not_suspended
+from tenants.services.errors import ProblemError
 
 
 class TenantRequest(Request):
@@ -58,8 +59,33 @@ class TokenAuthentication(BaseAuthentication):
         return 'Bearer realm="gpubroker"'
 
 
-class PortalAuthentication(SessionAuthentication):
-    """Authentication by portal session; unsafe methods need the CSRF token."""
+class CsrfFailed(ProblemError):
+    """A change by session came without the CSRF token, perhaps from another site."""
+
+    code, status, title = "csrf-failed", 403, "The CSRF token is missing or wrong"
+
+
+class NoTenant(ProblemError):
+    """The signed-in user belongs to no tenant."""
+
+    code, status, title = "no-tenant", 403, "You belong to no tenant"
+
+
+class CheckedSessionAuthentication(SessionAuthentication):
+    """Authentication by session; unsafe methods need the CSRF token."""
+
+    def enforce_csrf(self, request: Request) -> None:
+        try:
+            super().enforce_csrf(request)
+        except exceptions.PermissionDenied as error:
+            raise CsrfFailed(
+                f"{error.detail} A change by session needs the CSRF token.",
+                fix="Send the value of the cookie csrftoken as header X-CSRFToken, or use an API token.",
+            ) from None
+
+
+class PortalAuthentication(CheckedSessionAuthentication):
+    """Authentication by portal session, in the tenant that is open in the portal."""
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         user = getattr(request._request, "user", None)
@@ -73,7 +99,7 @@ class PortalAuthentication(SessionAuthentication):
             request_id=getattr(request._request, "id", ""),
         )
         if visitor is None:
-            raise exceptions.PermissionDenied("You are not a member of a tenant.")
+            raise NoTenant("You are not a member of a tenant.", fix="Create a tenant, or accept an invitation.")
         set_visitor(request._request, visitor)
         return visitor, None
 

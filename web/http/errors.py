@@ -186,12 +186,12 @@ def error_page(request: HttpRequest, status: int, detail: str = "") -> HttpRespo
     if request.path.startswith("/api/"):
         advice = API_NOT_FOUND_FIX if status == 404 else fix
         return problem_response(request, status=status, code=code, title=title, detail=detail or title, fix=advice)
-    return render(
-        request,
-        "errors/page.html",
-        {"status": status, "title": title, "detail": detail, "fix": fix, "request_id": getattr(request, "id", "")},
-        status=status,
-    )
+    return _render_error(request, status, title=title, detail=detail, fix=fix)
+
+
+def _render_error(request: HttpRequest, status: int, *, title: str, detail: str, fix: str) -> HttpResponse:
+    context = {"status": status, "title": title, "detail": detail, "fix": fix}
+    return render(request, "errors/page.html", context | {"request_id": getattr(request, "id", "")}, status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -217,4 +217,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Return 403 for a wrong or missing CSRF token."""
-    return error_page(request, 403, "The form has expired. Reload the page and submit it again.")
+    return _render_error(
+        request,
+        403,
+        title="The form has expired",
+        detail="Its CSRF token is missing or wrong, so nothing was changed.",
+        fix="Reload the page and submit it again.",
+    )

@@ -15,7 +15,11 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     "description": "What happened, why, and what to do next (RFC 9457).",
     "required": ["type", "title", "status", "detail", "instance", "code", "request_id", "fix"],
     "properties": {
-        "type": {"type": "string", "format": "uri-reference"},
+        "type": {
+            "type": "string",
+            "format": "uri-reference",
+            "description": "Address of a page that explains it; /problems/ lists all.",
+        },
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},

@@ -16,6 +16,7 @@ from web.portal.lease_arrays import array_pages
 from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page, terminal_page
 from web.portal.offerings import catalogue_page
 from web.portal.payments import payment_page
+from web.portal.problems import problem_pages
 from web.portal.queue import queue_page
 from web.portal.schedules import schedule_pages
 from web.portal.secrets import secret_pages
@@ -60,6 +61,8 @@ urlpatterns = [
     path("templates/new/", template_pages.create_template, name="template-create"),
     path("templates/<str:pk>/", template_pages.edit_template, name="template-edit"),
     path("templates/<str:pk>/delete/", template_pages.delete_template, name="template-delete"),
+    path("problems/", problem_pages.list_problem_types, name="problem-types"),
+    path("problems/<slug:code>", problem_pages.show_problem_type, name="problem-type"),
     path("queue/", queue_page.show_queue, name="queue"),
     path("spend/", spend_page.show_spend, name="spend"),
     path("budgets/", budget_pages.list_budgets, name="budgets"),

@@ -15,7 +15,6 @@ from django.http import Http404
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.authentication import SessionAuthentication
 from rest_framework.decorators import action
 from rest_framework.fields import empty
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -31,10 +30,11 @@ from tenants.services.errors import ObjectNotFound
 from tenants.services.operators import has_second_factor
 from web.api.base_views import OPTIONS, RowViewSet, validated_body
 from web.api.serializer_fields import StrictSerializer
+from web.http.authentication import CheckedSessionAuthentication
 from web.http.filters import QueryFilter
 
 
-class OperatorAuthentication(SessionAuthentication):
+class OperatorAuthentication(CheckedSessionAuthentication):
     """Authentication by session, whether or not the user belongs to a tenant."""
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
