@@ -57,20 +57,20 @@ class EventViewSet(TenantViewSet):
             query = request.META.get("QUERY_STRING", "")
             address = f"{settings.EVENTS_URL}{request.path}" + (f"?{query}" if query else "")
             return HttpResponse(status=307, headers={"Location": address})
-        cursor = request.query_params.get("cursor", "")
+        cursor, tenant_id = request.query_params.get("cursor", ""), self.request.tenant.pk
         found = lease_events.events_after(
-            self._position(cursor),
-            tenant_id=self.request.tenant.pk,
+            self._position(cursor, tenant_id),
+            tenant_id=tenant_id,
             within=self.request.roles.projects("leases.read"),
             limit=self._limit(request),
         )
-        last = str(found[-1].position) if found else cursor or None
+        last = found[-1].id if found else cursor or None
         return Response({"items": [event.as_json() for event in found], "next_cursor": last})
 
     @staticmethod
-    def _position(text: str) -> EventPosition:
+    def _position(text: str, tenant_id: str) -> EventPosition:
         try:
-            return lease_events.parse_position(text) if text else EventPosition()
+            return lease_events.parse_event_id(text, tenant_id=tenant_id) if text else EventPosition()
         except InvalidPosition as error:
             raise ValidationError({"cursor": str(error)}) from None
 

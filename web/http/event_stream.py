@@ -69,12 +69,11 @@ class EventStreamApp:
     async def _read(self, feed: LiveFeed, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
-        stood = _check_position(feed, cursor)
-        batch = await _read_next(feed, headers, stood)
+        batch = await _read_next(feed, headers, cursor)
         await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + _cors_headers(headers)})
         # The resumed position, not the batch's end: a reader cut off before the first event loses none.
         await _send_chunk(
-            send, b"retry: 2000\n: you are here\nid: %s\n\n" % (stood or batch.start or batch.position).encode()
+            send, b"retry: 2000\n: you are here\nid: %s\n\n" % (cursor or batch.start or batch.position).encode()
         )
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
@@ -125,13 +124,6 @@ def _header_texts(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def _check_position(feed: LiveFeed, text: str) -> str:
-    try:
-        return feed.checked(text) if text else ""
-    except InvalidPosition as error:
-        raise StreamRefused(400, str(error)) from None
-
-
 async def _read_next(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedBatch:
     return await sync_to_async(_read_batch, thread_sensitive=False)(feed, headers, position)
 
@@ -145,6 +137,8 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
         with transaction.atomic():
             visitor = _authenticate(headers)
             return feed.read(visitor, position, now=clock.now())
+    except InvalidPosition as error:
+        raise StreamRefused(400, str(error)) from None
     except UnknownSubject as error:
         raise StreamRefused(404, str(error)) from None
     except NotAllowed as refused:

@@ -41,31 +41,25 @@ class FeedBatch:
 class LiveFeed(Protocol):
     """What one path streams."""
 
-    def checked(self, position: str) -> str:
-        """Return a position that a client sent; raise InvalidPosition if it is none."""
-
     def read(self, visitor: Visitor, position: str, *, now: datetime) -> FeedBatch:
         """Return what is new since a position, in the visitor's transaction.
 
-        An empty position is the present.
+        An empty position is the present. Raises InvalidPosition for a text that is none.
         """
 
 
 class EventFeed:
     """Every transition of every lease that the visitor may see."""
 
-    def checked(self, position: str) -> str:
-        return str(lease_events.parse_position(position))
-
     def read(self, visitor: Visitor, position: str, *, now: datetime) -> FeedBatch:
         tenant = visitor.tenant.pk
         if not position:
-            return FeedBatch(str(lease_events.latest_position(tenant_id=tenant)))
-        stood = lease_events.parse_position(position)
+            return FeedBatch(lease_events.event_id(lease_events.latest_position(tenant_id=tenant), tenant_id=tenant))
+        stood = lease_events.parse_event_id(position, tenant_id=tenant)
         within = visitor.grants.projects("leases.read")
         found = lease_events.events_after(stood, tenant_id=tenant, within=within)
         return FeedBatch(
-            str(found[-1].position if found else stood),
+            found[-1].id if found else position,
             tuple(_event_frame(event) for event in found),
             is_full=len(found) >= lease_events.BATCH,
         )
@@ -77,12 +71,9 @@ class LogFeed:
 
     lease_id: str
 
-    def checked(self, position: str) -> str:
-        if not LOG_POSITION.fullmatch(position):
-            raise InvalidPosition(f"{position[:40]!r} is not the number of a line. Send the ID of an event.")
-        return str(int(position))
-
     def read(self, visitor: Visitor, position: str, *, now: datetime) -> FeedBatch:
+        if position and not LOG_POSITION.fullmatch(position):
+            raise InvalidPosition(f"{position[:40]!r} is not the number of a line. Send the ID of an event.")
         lease = Lease.objects.select_related("project").filter(pk=self.lease_id, tenant=visitor.tenant.pk).first()
         if lease is None or not visitor.grants.may("leases.read", lease.project.path):
             raise UnknownSubject("This lease does not exist.")
@@ -108,7 +99,7 @@ def feed_of(path: str) -> LiveFeed | None:
 
 
 def _event_frame(event: LeaseEvent) -> bytes:
-    return _frame(str(event.position), event.type, event.as_json())
+    return _frame(event.id, event.type, event.as_json())
 
 
 def _frame(position: str, kind: str, body: dict[str, Any]) -> bytes:

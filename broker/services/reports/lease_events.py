@@ -1,7 +1,8 @@
 """The transition ledger as an event stream in a stable order.
 
 A position is (transaction id, number). Rows of transactions younger than the oldest open one are held
-back, so that a reader never misses a row before its position (docs/decisions/0005).
+back, so that a reader never misses a row before its position (docs/decisions/0005). Both count for all
+tenants, so a tenant sees positions as opaque ids only.
 """
 
 from collections.abc import Iterable
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ports.opaque_ids import decode_opaque_id, encode_opaque_id
 from ports.postgres.sql_statements import query_rows
 
 BATCH = 200
+ID_PREFIX = "evt_"
+START = "0-0"  # the position before the first event, for whoever wants them all
+NUMBER_BITS = 48  # of the number in a position; the transaction id has the rest
 
 
 class InvalidPosition(ValueError):
@@ -20,19 +25,17 @@ class InvalidPosition(ValueError):
 
 @dataclass(frozen=True, order=True)
 class EventPosition:
-    """A reader's position in the stream, written `<xid>-<number>`."""
+    """A reader's position in the stream."""
 
     xid: int = 0
     number: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.xid}-{self.number}"
 
 
 @dataclass(frozen=True)
 class LeaseEvent:
     """One state change of one lease."""
 
+    id: str  # the event's position, as its tenant sees it
     position: EventPosition
     at: datetime
     recorded_at: datetime
@@ -54,7 +57,7 @@ class LeaseEvent:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "id": str(self.position),
+            "id": self.id,
             "type": self.type,
             "at": self.at.isoformat().replace("+00:00", "Z"),
             "lease": self.lease_id,
@@ -71,15 +74,20 @@ class LeaseEvent:
         }
 
 
-def parse_position(text: str) -> EventPosition:
-    """Parse a position that a client sent back; raise InvalidPosition if it is invalid."""
-    xid, _, number = text.partition("-")
-    if not (text.isascii() and xid.isdigit() and number.isdigit() and len(text) <= 40):
-        raise InvalidPosition(f"{text[:40]!r} is not a position. Send the ID of an event.")
-    position = EventPosition(int(xid), int(number))
-    if max(position.xid, position.number) >= 2**63:
-        raise InvalidPosition(f"{text!r} is larger than any position. Send the ID of an event.")
-    return position
+def event_id(position: EventPosition, *, tenant_id: str) -> str:
+    """Return the id of the event at a position, which tells nothing of other tenants' events."""
+    return ID_PREFIX + encode_opaque_id(position.xid << NUMBER_BITS | position.number, scope=f"event:{tenant_id}")
+
+
+def parse_event_id(text: str, *, tenant_id: str) -> EventPosition:
+    """Return the position of an id that a client sent back; raise InvalidPosition if it is invalid."""
+    if text == START:
+        return EventPosition()
+    sealed = text.removeprefix(ID_PREFIX) if text.startswith(ID_PREFIX) else ""
+    number = decode_opaque_id(sealed, scope=f"event:{tenant_id}")
+    if number is None:
+        raise InvalidPosition(f"{text[:40]!r} is not the ID of an event. Send the ID of the last event you received.")
+    return EventPosition(number >> NUMBER_BITS, number & (1 << NUMBER_BITS) - 1)
 
 
 def events_after(
@@ -96,10 +104,9 @@ def events_after(
         "within": None if within is None else sorted(within),
         "limit": limit,
     }
-    return [
-        LeaseEvent(EventPosition(xid, number), *event)
-        for xid, number, *event in query_rows("broker/reports/events_after", values)
-    ]
+    rows = query_rows("broker/reports/events_after", values)
+    found = [(EventPosition(xid, number), event) for xid, number, *event in rows]
+    return [LeaseEvent(event_id(at, tenant_id=tenant_id), at, *event) for at, event in found]
 
 
 def latest_position(*, tenant_id: str) -> EventPosition:

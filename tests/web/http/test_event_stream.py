@@ -233,7 +233,7 @@ def test_a_reconnecting_reader_gets_every_event_of_concurrent_writers_exactly_on
     got = [(event["lease"], event["seq"]) for event in seen]
     assert len(got) == len(set(got)), "doubled"
     assert sorted(got) == wanted
-    ids = [tuple(map(int, event["id"].split("-"))) for event in seen]
+    ids = [lease_events.parse_event_id(event["id"], tenant_id=kestrel.tenant.pk) for event in seen]
     assert ids == sorted(ids)
     for lease, _ in rows:
         steps = [seq for of, seq in got if of == lease]

@@ -1,5 +1,6 @@
 """The queue and the list of events over the API."""
 
+import re
 from typing import Any
 
 import pytest
@@ -46,7 +47,8 @@ def test_event_stream_requests_are_redirected_to_the_stream_server(api: Api, set
 
 
 @pytest.mark.parametrize(
-    "query", ["cursor=x", "cursor=1-", "cursor=1-99999999999999999999", "limit=0", "limit=501", "limit=x"]
+    "query",
+    ["cursor=x", "cursor=1-", "cursor=812-3", "cursor=1-99999999999999999999", "limit=0", "limit=501", "limit=x"],
 )
 def test_an_invalid_cursor_or_limit_is_refused(api: Api, query: str) -> None:
     assert api.get(f"events?{query}").status_code == 400
@@ -76,6 +78,10 @@ def test_events_are_paginated_in_order_and_limited_to_the_tenant(own_database: O
             "lease.active",
         ]
         assert {event["name"] for event in seen} == {"mine", "teamwork"}
+        others = Api(swift.token()).get("events").body["items"]
+        assert all(re.fullmatch("evt_[a-z2-7]{26}", event["id"]) for event in seen + others)
+        assert api.get(f"events?cursor={others[0]['id']}").status_code == 400, "another tenant's id says nothing here"
+        assert api.get("events?cursor=0-0").body["items"][0]["id"] == seen[0]["id"]
         assert (seen[0]["before"], seen[0]["end_reason"], seen[0]["seq"]) == (None, None, 0)
         assert api.get(f"events?cursor={cursor}").body == {"items": [], "next_cursor": cursor}
         assert Api(kestrel.token(Role.VIEWER, scopes=("quotas:read",))).get("events").status_code == 403
