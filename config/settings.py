@@ -247,7 +247,11 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "gpubroker",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
-    "DESCRIPTION": "Rent GPU slices by the second. Errors are problem+json and tell what to do next.",
+    "DESCRIPTION": (
+        "Rent GPU slices by the second. Errors are problem+json and tell what to do next; /problems/ explains every"
+        " type. Times without a time zone, in queries and bodies, are read in the tenant's time zone, and in operators'"
+        " operations in UTC. Query parameters that an operation does not name are refused."
+    ),
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

@@ -124,7 +124,7 @@ class Portal:
         context = browser.new_context(base_url=self.url, **options)  # type: ignore[arg-type]
         if signed_in:
             context.add_cookies([{"name": "sessionid", "value": self.cookie, "url": self.url}])
-        context.route("**/api/v1/events", lambda route: stream(route, self.url, ""))
+        context.route("**/api/v1/events/stream", lambda route: stream(route, self.url, ""))
         context.on("page", self._listen)
         self.complaints.clear()
         return context

@@ -102,7 +102,7 @@ def test_double_clicking_launch_starts_one_lease(portal: Portal, chromium: Brows
 def test_an_event_refreshes_the_open_page(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         remaining = iter(["retry: 5000\n\n", "event: lease.active\ndata: {}\n\n"])  # on coming back
-        context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(remaining, "")))
+        context.route("**/api/v1/events/stream", lambda route: stream(route, portal.url, next(remaining, "")))
         page = context.new_page()
         requests: list[Request] = []
         page.on("request", lambda request: requests.append(request) if again(request) else None)

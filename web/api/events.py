@@ -19,6 +19,7 @@ from web.api.base_views import TenantViewSet, needs
 from web.api.lease_serializers import EventOut, EventPage
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 500
+STREAM_PATH = "/api/v1/events/stream"
 
 
 class EventStreamRenderer(BaseRenderer):
@@ -55,7 +56,7 @@ class EventViewSet(TenantViewSet):
         """
         if request.accepted_renderer.media_type == EventStreamRenderer.media_type:
             query = request.META.get("QUERY_STRING", "")
-            address = f"{settings.EVENTS_URL}{request.path}" + (f"?{query}" if query else "")
+            address = f"{settings.EVENTS_URL}{STREAM_PATH}" + (f"?{query}" if query else "")
             return HttpResponse(status=307, headers={"Location": address})
         cursor, tenant_id = request.query_params.get("cursor", ""), self.request.tenant.pk
         found = lease_events.events_after(

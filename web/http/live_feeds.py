@@ -12,10 +12,12 @@ from broker.services.logs import log_pages
 from broker.services.reports import lease_events
 from broker.services.reports.lease_events import InvalidPosition, LeaseEvent
 from tenants.services.authentication import Visitor
+from web.api.events import STREAM_PATH
 from web.api.lease_logs import line_as_json
 
 __all__ = ["FeedBatch", "InvalidPosition", "LiveFeed", "UnknownSubject", "feed_of"]
-EVENTS_PATH = "/api/v1/events"
+# An ingress may still route the address of the list here, as charts before did.
+EVENTS_PATHS = (STREAM_PATH, "/api/v1/events")
 LOG_PATH = re.compile(
     r"/api/v1/events/logs/(?P<lease>[A-Za-z0-9_]{1,40})", re.ASCII
 )  # below the events: one rule routes both
@@ -92,7 +94,7 @@ class LogFeed:
 
 def feed_of(path: str) -> LiveFeed | None:
     """Return the feed of a path; None if it has none."""
-    if path == EVENTS_PATH:
+    if path in EVENTS_PATHS:
         return EventFeed()
     found = LOG_PATH.fullmatch(path)
     return LogFeed(found["lease"]) if found else None

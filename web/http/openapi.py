@@ -26,6 +26,11 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "instance": {"type": "string"},
         "code": {"type": "string", "description": "Stable, unlike the texts."},
         "request_id": {"type": "string"},
+        "scopes": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Of `missing-scope`: the scopes that the token lacks.",
+        },
         "retry_after": {"type": "integer", "description": "Seconds."},
         "fix": {"type": "object", "properties": {name: {"type": "string"} for name in ("text", "action", "href")}},
         "errors": {

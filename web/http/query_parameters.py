@@ -17,7 +17,7 @@ FLAG_VALUES = {
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
 FLAG_DESCRIPTION = "`true` or `false`; also yes/no, on/off and 1/0, in any case. Anything else is refused."
-MOMENT_DESCRIPTION = "Without a time zone it is read in the tenant's; a day is its beginning."
+MOMENT_DESCRIPTION = "Without a time zone it is read in the tenant's (operators: UTC); a day is its beginning."
 MAY_BE_EMPTY = frozenset({"cursor", "q", "search"})  # the first page; no search
 TAG = re.compile(r"tag\.(.{1,60})", re.DOTALL)  # a tag may have an empty value
 MAX_SHOWN = 40

@@ -95,7 +95,7 @@ def tenant_page(
             if request.project is None:
                 return redirect("create-tenant")
             request.now = clock.now()
-            request.events = f"{settings.EVENTS_URL}/api/v1/events"
+            request.events = f"{settings.EVENTS_URL}/api/v1/events/stream"
             request.scope = scope_of(request)
             with timezone.override(request.tenant.time_zone):
                 try:

@@ -42,7 +42,7 @@ PATIENCE_S = 30.0  # for what normally takes no time: a busy machine is not a fa
 class Reader:
     """Client of the stream that collects frames and can disconnect."""
 
-    def __init__(self, headers: Headers, *, path: str = "/api/v1/events", query: str = "") -> None:
+    def __init__(self, headers: Headers, *, path: str = "/api/v1/events/stream", query: str = "") -> None:
         self.headers, self.path, self.query = headers, path, query
         self.status, self.answered, self.text = 0, {}, b""
         self.was_sent_away = False

@@ -29,7 +29,7 @@ def ask(path: str, headers: dict[str, str]) -> tuple[int, dict[str, str]]:
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
 
-@pytest.mark.parametrize("path", ["/api/v1/events", "/api/v1/events/logs/lse_x"])
+@pytest.mark.parametrize("path", ["/api/v1/events/stream", "/api/v1/events/logs/lse_x"])
 def test_the_methods_of_a_stream_are_named_to_anybody(path: str) -> None:
     status, headers = ask(path, {})
     assert (status, headers["allow"]) == (204, "GET, OPTIONS")
@@ -45,3 +45,7 @@ def test_the_portals_pages_may_send_a_token() -> None:
 def test_other_origins_may_not() -> None:
     _, headers = ask("/api/v1/events", {"Origin": "https://elsewhere.example"})
     assert not [name for name in headers if name.startswith("access-control")]
+
+
+def test_the_former_address_of_the_stream_still_answers() -> None:
+    assert ask("/api/v1/events", {})[0] == 204

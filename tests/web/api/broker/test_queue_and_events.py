@@ -42,8 +42,8 @@ def test_an_empty_queue_is_an_empty_list(api: Api) -> None:
 def test_event_stream_requests_are_redirected_to_the_stream_server(api: Api, settings: Any) -> None:
     answer = api.get("events?cursor=1-2", Accept="text/event-stream")
     assert answer.status_code == 307
-    assert answer["Location"] == f"{settings.EVENTS_URL}/api/v1/events?cursor=1-2"
-    assert api.get("events", Accept="text/event-stream")["Location"].endswith("/api/v1/events")
+    assert answer["Location"] == f"{settings.EVENTS_URL}/api/v1/events/stream?cursor=1-2"
+    assert api.get("events", Accept="text/event-stream")["Location"].endswith("/api/v1/events/stream")
 
 
 @pytest.mark.parametrize(
