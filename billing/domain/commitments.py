@@ -1,8 +1,9 @@
 """Coverage of usage by a commitment: which active unit-seconds the committed units pay for.
 
-In every second as many active units are covered as were committed to. Where more are active, the lease
-that was requested first is covered first; lease ids sort by time of creation. A lease has one active
-interval at a time, so two intervals of one lease never compete.
+In every second as many active units are covered as were committed to. Where more are active, the
+dearest is covered first; only quotes make prices differ. At the same price it is the lease that was
+requested first; lease ids sort by time of creation. A lease has one active interval at a time, so two
+intervals of one lease never compete.
 
 Times are whole seconds and amounts are unit-seconds: integers throughout.
 """
@@ -25,6 +26,12 @@ class ActiveUnits:
     end: int
     units: int
     key: tuple[object, ...] = ()
+    nano_per_hour: int = 0
+
+    @property
+    def rank(self) -> tuple[int, "ActiveUnits"]:
+        """Its place in the order of coverage."""
+        return -self.nano_per_hour, self
 
 
 class FreeUnits:
@@ -78,7 +85,7 @@ class FreeUnits:
 def covered_unit_seconds(stretches: Iterable[ActiveUnits], free: FreeUnits) -> dict[tuple[object, ...], int]:
     """Return the covered unit-seconds of each interval by key, leaving out intervals with none."""
     found = dict[tuple[object, ...], int]()
-    for each in sorted(stretches):
+    for each in sorted(stretches, key=lambda stretch: stretch.rank):
         if taken := free.take(each.start, each.end, each.units):
             found[each.key] = found.get(each.key, 0) + taken
     return found

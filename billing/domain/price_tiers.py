@@ -6,7 +6,7 @@ A tier is the usage from which its price applies, so tiers have no gaps or overl
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 HOUR = 3600
@@ -55,6 +55,14 @@ class TieredPrice:
         """Return the price per hour after this much usage; a tier includes its start."""
         at = bisect_right(self.starts, used)
         return self.prices[at - 1] if at else self.nano_per_hour
+
+    def capped(self, most: int) -> "TieredPrice | None":
+        """Return the price with nothing above `most` an hour; None if no tier lies below that."""
+        if self.model == "package":
+            dear = self.prices[0] * HOUR > self.starts[0] * most
+            return None if dear else replace(self, nano_per_hour=min(most, self.nano_per_hour))
+        prices = tuple(min(price, most) for price in self.prices)
+        return replace(self, nano_per_hour=min(most, self.nano_per_hour), prices=prices)
 
     def _graduated(self, used: int) -> int:
         boundaries = [*self.starts, used]

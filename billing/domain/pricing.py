@@ -1,6 +1,6 @@
 """Flat prices as exact integers, and which price applies when."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
@@ -30,6 +30,26 @@ def _uncovered_parts(one: InForce[T], own: Iterable[InForce[T]]) -> Iterator[InF
         start = max(start, until)
     if end is None or start < end:
         yield start, end, what
+
+
+def cap_prices(
+    in_force: Iterable[InForce[T]], promised: T, nano_of: Callable[[T], int], *, since: datetime
+) -> list[InForce[T]]:
+    """Return the prices of a lease from a moment on, none above the promised one.
+
+    The promised price replaces every dearer one, and applies wherever there is none.
+    """
+    found, at = list[InForce[T]](), since
+    for start, end, what in sorted(in_force, key=_since):
+        if end is not None and end <= since:
+            continue
+        if at < start:
+            found.append((at, start, promised))
+        found.append((max(start, since), end, what if nano_of(what) <= nano_of(promised) else promised))
+        if end is None:
+            return found
+        at = end
+    return [*found, (at, None, promised)]
 
 
 def _since(one: InForce[T]) -> datetime:

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from billing.domain.periods import Period
-from billing.domain.pricing import merge_in_force, usage_cost
+from billing.domain.pricing import cap_prices, merge_in_force, usage_cost
 from broker.domain.lifecycle.lease_transitions import BILLABLE_STATES
 from broker.domain.lifecycle.states import LeaseState, PriceClass
 
@@ -132,11 +132,12 @@ def rate_usage(
     prices: Iterable[RatedPrice],
     periods: dict[str, Period],
     promised: Mapping[str, RatedPrice] = NO_QUOTES,
+    fixed: Mapping[str, RatedPrice] = NO_QUOTES,
 ) -> RatingResult:
     """Charge every billable unit-second once, at the price and in the period of that second.
 
-    A lease in `promised` has its quoted price for all its usage of the offering, whenever that price was
-    valid.
+    A lease in `promised` pays at most its quoted price for the offering, whenever that was valid; one in
+    `fixed`, whose quote is older than ceilings, pays exactly that.
     """
     offered: defaultdict[tuple[str, PriceClass], list[RatedPrice]] = defaultdict(list)
     for price in prices:
@@ -146,8 +147,10 @@ def rate_usage(
     for segment in billable_intervals(steps):
         opened = segment.opened
         known = _prices_in_force(offered[opened.offering, opened.price_class])
-        if (kept := promised.get(opened.lease)) and kept.offering == opened.offering:
+        if (kept := fixed.get(opened.lease)) and kept.offering == opened.offering:
             known = [replace(kept, start=opened.at, end=None)]
+        if (most := promised.get(opened.lease)) and most.offering == opened.offering:
+            known = _cap(known, most, opened.at)
         found = list(_charges(segment, known, periods))
         if segment.taken_after_s is not None:
             found += [charge.reversal() for charge in found if _is_free(charge, known, segment.taken_after_s)]
@@ -173,6 +176,13 @@ def _prices_in_force(prices: list[RatedPrice]) -> list[RatedPrice]:
         return prices
     listed = [(price.start, price.end, price) for price in prices if not price.own]
     return [replace(price, start=start, end=end) for start, end, price in merge_in_force(listed, own)]
+
+
+def _cap(known: list[RatedPrice], most: RatedPrice, since: datetime) -> list[RatedPrice]:
+    """Return the prices of a lease that cites a quote."""
+    in_force = [(price.start, price.end, price) for price in known]
+    capped = cap_prices(in_force, most, lambda price: price.nano_per_hour, since=since)
+    return [replace(price, start=start, end=end) for start, end, price in capped]
 
 
 def _charges(

@@ -20,6 +20,7 @@ class Quote(TenantOwned):
     price_version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
     currency = models.CharField(max_length=3)
     nano_per_hour = models.BigIntegerField()  # the version's, per unit: the price of the whole lease
+    is_ceiling = models.BooleanField(default=True, db_default=True)  # False: older, and the price whatever it was later
     quantity = models.PositiveIntegerField()
     max_duration_s = models.PositiveIntegerField()
     hold_minor = models.BigIntegerField()  # for the whole duration, rounded up: the amount to hold

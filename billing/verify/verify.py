@@ -11,21 +11,25 @@ These are the rules, and all that it assumes:
 * A price marked `own` is the tenant's own; while one is valid, the list price of the offering is not.
 * A run that the provider preempted (`taken`) after less than the `free_start_s` of a price is free at that
   price from its start, unless a part of it was charged on an earlier invoice.
-* A lease that cites a quote keeps the quoted price for the quoted offering during its whole life, whatever
-  is valid later. A quote is for one lease, which is requested before the quote expires.
+* A lease that cites a quote never pays more than the quoted price for the quoted offering: where the price
+  valid in a second is higher, or there is none, it pays the quoted one. A quote without `ceiling` is older:
+  its price is paid whatever is valid later, and such a bundle may be older than these rules: up to version 7,
+  quoted usage is in no tier and under no commitment. A quote is for one lease, which is requested before the
+  quote expires.
 * A volume is charged like a lease of as many units as it has GiB: from its first step until one that leaves
   it none, and for nothing before storage was first sold (`sold_since`).
 * A line is everything that one project used of one offering at one price. It is exact until it is rounded
   once to the minor unit, half up. The total is the sum of the lines, and of the tax on them if any.
 * A commitment covers, in every second of the invoice's month in which it is valid, as many active units of
-  its offering as were committed to, in the order of the leases' ids; not usage that is quoted, preempted
-  for free, or late. Covered seconds cost the committed price where that is lower than their own. Units that
-  nobody used cost the committed price as well, on a line of their own.
+  its offering as were committed to, the dearest first, then in the order of the leases' ids; not usage that
+  is preempted for free, or late. Covered seconds cost the committed price where that is lower than their own.
+  Units that nobody used cost the committed price as well, on a line of their own.
 * A tiered price (`graduated`) applies to all that the tenant uses of the offering in the month, in the order
-  of start, lease and transition, except quoted or covered usage: the first unit-seconds at the base price,
+  of start, lease and transition, except covered usage: the first unit-seconds at the base price,
   those from `from_s` on at the tier's price. With `volume`, all usage is at the price of the tier that the
   sum reaches. With `package`, whole packages cost the tier's price each, and the rest costs its hours, but
-  at most one more package.
+  at most one more package. Usage at a quoted price saves by the tiers of that price, or if that is more on
+  its line, by those of the price valid in its seconds, with nothing above the quoted price.
 * Then each percentage discount, in the given order, reduces what is left of each of its lines, rounded down
   to a 3600·10⁹th. Then each fixed discount takes whole minor units from its lines in proportion to theirs, with
   the missing minor units from the largest remainders; if whole minor units are not enough, it takes everything.
@@ -46,7 +50,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
@@ -56,7 +60,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 FORMAT = "gpubroker-invoice"
 # Without a word about tax; with it; with whose a price is; and with what the month carries beside its seconds.
-UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES, COMMITTED = 1, 2, 3, 4, 5, 6, 7
+UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES, COMMITTED, CEILINGS = range(1, 9)
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
@@ -246,6 +250,7 @@ class Promise:
     made: datetime
     expires: datetime
     cited: datetime
+    ceiling: bool = False  # whether it is the most that is paid, rather than what is; since version 8
 
 
 @dataclass(frozen=True)
@@ -330,6 +335,7 @@ class Bundle:
     volumes: tuple[Volume, ...]
     commitments: tuple["Commitment", ...]
     sealed: bool  # its bytes are those that were written
+    version: int
 
 
 # --- Reading it: what is not exactly as expected is not guessed at ---------------------------------------------
@@ -344,12 +350,13 @@ def read(raw: bytes) -> Bundle:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Unreadable("it is not an invoice bundle")
     version = found.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version not in range(UNTAXED, COMMITTED + 1):
+    if not isinstance(version, int) or isinstance(version, bool) or version not in range(UNTAXED, CEILINGS + 1):
         raise Unreadable(
-            f"it has version {version!a}, but this program supports {UNTAXED} to {COMMITTED}; get a newer program"
+            f"it has version {version!a}, but this program supports {UNTAXED} to {CEILINGS}; get a newer program"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
     price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
+    lease = _capped_lease if version >= CEILINGS else lease
     line = _told_line if version == TERMS else line
     if version >= MONTHLY:
         price, line = _tiered_price, _month_line
@@ -367,6 +374,7 @@ def read(raw: bytes) -> Bundle:
         **{name: parts[name] for name in names},
         **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *REPAIRED, "volumes", "commitments")},
         sealed=digest == b'"%s"}\n' % mine.encode(),
+        version=version,
     )
 
 
@@ -511,10 +519,13 @@ _size = _made(Size, seq=_count, at=_moment, gib=_count, offering=_text, project=
 _volume = _made(Volume, id=_text, sold_since=_or_none(_moment), late=_list(_part), steps=_list(_size))
 _commitment = _made(Commitment, id=_text, offering=_text, units=_count, nano_per_hour=_digits, since=_moment,
                     until=_or_none(_moment))  # fmt: skip
-_promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
-                 max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
-LEASE = {"id": _text, "promised": _or_none(_promise), "late": _list(_part)}
+PROMISE = {"quote": _text, "price": _count, "offering": _text, "nano_per_hour": _digits, "quantity": _count,
+           "max_duration_s": _count, "cap": _count, "made": _moment, "expires": _moment,
+           "cited": _moment}  # fmt: skip
+LEASE = {"id": _text, "promised": _or_none(_made(Promise, **PROMISE)), "late": _list(_part)}
 _untold_lease, _lease = (_made(Lease, **LEASE, steps=_list(_step)), _made(Lease, **LEASE, steps=_list(_told_step)))
+LEASE |= {"promised": _or_none(_made(Promise, **PROMISE, ceiling=_whether))}
+_capped_lease = _made(Lease, **LEASE, steps=_list(_told_step))
 
 
 # --- Working it out anew ---------------------------------------------------------------------------------------
@@ -534,6 +545,7 @@ class Use:
     price: Price
     units: int
     on_time: bool  # of the invoice's own month
+    valid: Price | None  # in its seconds, if it has the price of a quote instead
     covered: int = 0  # of its seconds
 
     @property
@@ -777,7 +789,7 @@ def _charge(
     report.stretches += 1
     priced = 0
     promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
-    for price, since, until in _priced(report.offered.get(begun.offering, []), promise, start, end):
+    for price, since, until, valid in _capped(report.offered.get(begun.offering, []), promise, start, end):
         seconds = (until - since) // SECOND
         priced += seconds
         line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
@@ -786,12 +798,12 @@ def _charge(
             line.given_back_s += seconds * begun.quantity
             line.given_back += price.nano_per_hour * seconds * begun.quantity
             continue
-        if promise is None:
+        if promise is None or report.bundle.version >= CEILINGS:
             key = begun.project, begun.offering, price.id
             of = report.bundle.invoice.month
             on_time = any(m.label == of and m.start <= since < m.end for m in report.bundle.months)
             report.used.setdefault(begun.offering, []).append(
-                Use(since, lease.id, begun.seq, seconds * begun.quantity, key, price, begun.quantity, on_time)
+                Use(since, lease.id, begun.seq, seconds * begun.quantity, key, price, begun.quantity, on_time, valid)
             )
         line.unit_seconds += seconds * begun.quantity
         line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
@@ -802,15 +814,35 @@ def _charge(
         )
 
 
-def _priced(
+def _capped(
     offered: list[Price], promised: Promise | None, start: datetime, end: datetime
-) -> Iterator[tuple[Price, datetime, datetime]]:
-    """Split an interval by the prices of its offering; a quoted price is always valid."""
-    if promised:
-        free = next((price.free_start_s for price in offered if price.id == promised.price), 0)
-        kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end, free_start_s=free)
-        yield kept, start, end
+) -> Iterator[tuple[Price, datetime, datetime, Price | None]]:
+    """Split an interval by what is paid; beside the price of a quote is the valid one that it replaces."""
+    if promised is None:
+        yield from ((price, since, until, None) for price, since, until in _priced(offered, start, end))
         return
+    kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end)
+    for price in offered:
+        if price.id == kept.id:
+            kept = replace(price, nano_per_hour=promised.nano_per_hour)
+    if not promised.ceiling:
+        yield kept, start, end, None
+        return
+    at = start
+    for price, since, until in sorted(_priced(offered, start, end), key=lambda found: found[1]):
+        if at < since:
+            yield kept, at, since, None
+        if price.nano_per_hour > promised.nano_per_hour:
+            yield kept, since, until, price
+        else:
+            yield price, since, until, None
+        at = until
+    if at < end:
+        yield kept, at, end, None
+
+
+def _priced(offered: list[Price], start: datetime, end: datetime) -> Iterator[tuple[Price, datetime, datetime]]:
+    """Split an interval by the prices of its offering."""
     own = [(price, found) for price in offered if price.own and (found := _shared(price, start, end))]
     for price, (since, until) in own:
         yield price, since, until
@@ -913,12 +945,12 @@ def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]
     for n, use in enumerate(here):
         turns.setdefault(max(use.start, since), ([], []))[0].append(n)
         turns.setdefault(min(use.end, until), ([], []))[1].append(n)
-    active, found = list[tuple[str, int]](), [0] * len(here)
+    active, found = list[tuple[int, str, int]](), [0] * len(here)
     for (at, (begin, end)), (then, _) in pairwise([*sorted(turns.items()), (until, ([], []))]):
         gone = set(end)
-        active = sorted([one for one in active if one[1] not in gone] + [(here[n].lease, n) for n in begin])
+        active = sorted([one for one in active if one[2] not in gone] + [_rank(here[n], n) for n in begin])
         left = agreed.units
-        for _, n in active:
+        for _, _, n in active:
             if not left:
                 break
             taken = min(left, here[n].units)
@@ -927,23 +959,40 @@ def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]
     return [(use, seconds) for use, seconds in zip(here, found, strict=True) if seconds]
 
 
+def _rank(use: Use, n: int) -> tuple[int, str, int]:
+    return -use.price.nano_per_hour, use.lease, n
+
+
 def _tiers(report: Report) -> None:
     """Reduce lines by what tiers and packages save against the price per hour."""
-    less = dict[Key, int]()
+    kept, valid = dict[Key, int](), dict[Key, int]()
     for uses in report.used.values():
         whole, position = sum(use.seconds - use.covered for use in uses), 0
         for use in sorted(uses, key=lambda use: (use.start, use.lease, use.seq)):
             here, position = position, position + use.seconds - use.covered
-            if use.price.model != "flat":
-                less[use.key] = less.get(use.key, 0) + _cheaper(use.price, here, position, whole)
-    for key, num in sorted(less.items()):
+            own = _cheaper(use.price, here, position, whole)
+            other = own if use.valid is None else _cheaper(_below(use.valid, use.price), here, position, whole)
+            kept[use.key], valid[use.key] = kept.get(use.key, 0) + own, valid.get(use.key, 0) + other
+    for key, num in sorted((key, max(num, valid[key])) for key, num in kept.items()):
         off = min(num, report.sums[key].exact)
         if off > 0:
             _carried(report, key, "tier", str(key[2]), -off, base=report.sums[key].exact)
 
 
+def _below(valid: Price, quoted: Price) -> Price:
+    """Return a price with nothing in it above a quoted one."""
+    most = quoted.nano_per_hour
+    if valid.model == "package":
+        size, cost = valid.tiers[0].from_s, valid.tiers[0].nano_per_hour
+        return replace(valid, nano_per_hour=most) if cost * HOUR <= size * most else replace(valid, model="flat")
+    tiers = tuple(Tier(tier.from_s, min(tier.nano_per_hour, most)) for tier in valid.tiers)
+    return replace(valid, nano_per_hour=most, tiers=tiers)
+
+
 def _cheaper(price: Price, since: int, until: int, whole: int) -> int:
     """Return what seconds [since, until) of the month save, over 3600 · 10⁹."""
+    if price.model == "flat":
+        return 0
     if price.model == "package":
         return _packed(price, until) - _packed(price, since)
     found, at = 0, [(0, price.nano_per_hour), *((tier.from_s, tier.nano_per_hour) for tier in price.tiers)]

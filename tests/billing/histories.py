@@ -167,9 +167,10 @@ def add_running_lease(
     return add_lease_history(project, offering, steps, quantity=quantity, seen_at=seen_at)
 
 
-def add_quote(lease: Lease, version: PriceVersion) -> Quote:
+def add_quote(lease: Lease, version: PriceVersion, *, is_ceiling: bool = True) -> Quote:
     """Record that a lease redeems a quote of this price."""
     quote = build_quote(lease, version, quantity=lease.quantity)
+    quote.is_ceiling = is_ceiling
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(quote_id=quote.pk)
         quote.save(force_insert=True)

@@ -82,11 +82,11 @@ def owed(steps: Iterable[Transition], prices: Iterable[PriceVersion], zone: str,
     for lease, life in lives.items():
         for seq, begun in life.items():
             if begun.after == "active" and seq + 1 in life:
-                known, quote = offered[begun.offering_id], quotes.get(lease)
+                known, quote, most = offered[begun.offering_id], quotes.get(lease), None
                 if quote and quote.offering_id == begun.offering_id:
                     free = quote.price_version.free_start_s
-                    known = [(0, FOR_EVER, quote.price_version_id, quote.nano_per_hour, False, free)]
-                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, there, _ran(life, seq))
+                    most = 0, FOR_EVER, quote.price_version_id, quote.nano_per_hour, False, free
+                _walk(found, lease, begun, _epoch(life[seq + 1].at), known, most, there, _ran(life, seq))
     return found
 
 
@@ -96,18 +96,21 @@ def _walk(
     begun: Transition,
     end: int,
     offered: list[Offered],
+    most: Offered | None,  # what a quote promises
     there: ZoneInfo,
     ran: int,
 ) -> None:
-    running: tuple[int, str] | None = None
+    running: tuple[Offered | None, str] | None = None
     for second in range(_epoch(begun.at), end):
         found.checked_at += 1
         on_the_wall = datetime.fromtimestamp(second, there)
         month = f"{on_the_wall.year}-{on_the_wall.month:02d}"
         valid = [each for each in offered if each[0] <= second < each[1]]
-        [(_, _, version, nano, _, free)] = [each for each in valid if each[4]] or valid
-        if running != (version, month):
-            running, first = (version, month), second
+        in_force = next(iter([each for each in valid if each[4]] or valid), None)
+        priced = min(filter(None, (in_force, most)), key=lambda each: each[3])
+        _, _, version, nano, _, free = priced
+        if running != (in_force, month):
+            running, first = (in_force, month), second
         key = lease, begun.seq, version, month, first
         charge = found.charges.setdefault(key, Charge(second, second, nano))
         line = found.lines.setdefault((month, begun.project_id, begun.offering_id, version), Line(nano))

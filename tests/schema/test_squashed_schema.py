@@ -29,7 +29,7 @@ NONE: dict[str, list[str]] = {"missing": [], "unexpected": []}
 
 @pytest.mark.deep
 def test_the_schema_equals_the_one_before_the_squash(own_database: OwnDatabase) -> None:
-    for app in ("broker", "tenants"):
+    for app in ("broker", "billing", "tenants"):
         call_command("migrate", app, SQUASHED, database="owner", interactive=False, verbosity=0)
     wanted = Counter(comparable(apply_changes(STORED, CHANGES)))
     assert wanted.total() > 3000

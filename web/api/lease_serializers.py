@@ -167,7 +167,7 @@ class LeaseCreate(StrictSerializer):
         max_length=1000,
         allow_blank=True,
         default="",
-        help_text="The `quote` from `POST /quotes`; fixes the price for the lifetime of the lease.",
+        help_text="The `quote` from `POST /quotes`; the lease never pays more than its price.",
     )
 
 

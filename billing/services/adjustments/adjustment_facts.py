@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from billing.models import Commitment, Discount, Invoice, InvoiceAdjustment, InvoiceLine, Minimum, PriceVersion
 from billing.services.adjustments import commitment_adjustments, discount_adjustments, minimum_adjustments
+from billing.services.adjustments.month_amounts import RULES
 
 Facts = dict[str, Any]
 # Whether anything was ever agreed with the row's tenant; annotated to the query of the row.
@@ -36,7 +37,8 @@ def store_agreements(invoice: Invoice) -> None:
 
     What is agreed later concerns later months.
     """
-    invoice.agreed = json.dumps(agreements_json(invoice, list(invoice.lines.order_by("n"))), separators=(",", ":"))
+    agreed = agreements_json(invoice, list(invoice.lines.order_by("n")))
+    invoice.agreed = json.dumps({**agreed, "rules": RULES}, separators=(",", ":"))
 
 
 def agreements_json(invoice: Invoice, lines: list[InvoiceLine]) -> dict[str, list[Facts]]:
@@ -61,8 +63,10 @@ def month_json(invoice: Invoice, lines: list[InvoiceLine], carried: list[Invoice
 
     A final invoice's agreements are read as they were stored.
     """
+    agreed = agreements_json(invoice, lines) if invoice.agreed is None else json.loads(invoice.agreed)
     return {
-        **(agreements_json(invoice, lines) if invoice.agreed is None else json.loads(invoice.agreed)),
+        "discounts": agreed["discounts"],
+        "minimums": agreed["minimums"],
         "carried": [
             {
                 "kind": each.kind,

@@ -13,7 +13,7 @@ from billing.domain.commitments import ActiveUnits, FreeUnits, covered_unit_seco
 from billing.models import AdjustmentKind, BillingPeriod, Commitment, PriceVersion
 from billing.models.charges import SLICE_SECONDS
 from billing.models.invoices import LineKind
-from billing.services.adjustments.month_amounts import LineKey, MonthAmounts
+from billing.services.adjustments.month_amounts import FIRST_RULES, RULES, LineKey, MonthAmounts
 from ports.postgres.sql_statements import query_rows
 
 ChargeKey = tuple[str, int, int, int]  # lease, transition, part, price version: a charge of the month
@@ -32,7 +32,7 @@ class CoveredUsage:
 
 def apply_commitments(month: MonthAmounts) -> None:
     """Reduce covered seconds to the agreed price, and add unused units."""
-    found = commitment_usage(month.tenant_id, month.period, month.currency)
+    found = commitment_usage(month.tenant_id, month.period, month.currency, rules=month.rules)
     wanted = {line[2] for each in found for line in each.lines}
     nano = dict(PriceVersion.objects.filter(pk__in=wanted).values_list("pk", "nano_per_hour"))
     for each in found:
@@ -69,13 +69,13 @@ def apply_commitments(month: MonthAmounts) -> None:
         )
 
 
-def commitment_usage(tenant_id: str, month: BillingPeriod, currency: str) -> list[CoveredUsage]:
+def commitment_usage(tenant_id: str, month: BillingPeriod, currency: str, *, rules: int = RULES) -> list[CoveredUsage]:
     """Return the coverage of a month by each commitment that holds in it.
 
     Call in the tenant's RLS scope.
     """
     held = commitments_in_force(tenant_id, month, currency)
-    uses = _month_charges(month, held) if held else {}
+    uses = _month_charges(month, held, rules) if held else {}
     return [_covered_usage(commitment, month, uses.get(commitment.offering_id, [])) for commitment in held]
 
 
@@ -110,12 +110,17 @@ def _covered_usage(
     )
 
 
-def _month_charges(month: BillingPeriod, held: list[Commitment]) -> dict[str, list[tuple[LineKey, ActiveUnits]]]:
+def _month_charges(
+    month: BillingPeriod, held: list[Commitment], rules: int
+) -> dict[str, list[tuple[LineKey, ActiveUnits]]]:
     found = defaultdict[str, list[tuple[LineKey, ActiveUnits]]](list)
     rows = query_rows(
-        "billing/adjustments/commitment_usage", period=month.pk, offerings=[each.offering_id for each in held]
+        "billing/adjustments/commitment_usage",
+        period=month.pk,
+        offerings=[each.offering_id for each in held],
+        quoted=rules > FIRST_RULES,
     )
-    for lease, seq, part, project, offering, price, start, end, units in rows:
-        use = ActiveUnits(lease, start, end, units, (lease, seq, part, price))
+    for lease, seq, part, project, offering, price, start, end, units, nano in rows:
+        use = ActiveUnits(lease, start, end, units, (lease, seq, part, price), nano)
         found[offering].append(((project, offering, price), use))
     return found

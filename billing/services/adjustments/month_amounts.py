@@ -1,14 +1,18 @@
 """Amounts of a month while adjustments are applied."""
 
+import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from billing.domain.money import exponent_of, to_minor
-from billing.models import BillingPeriod, Invoice, InvoiceAdjustment
+from billing.models import BillingPeriod, Invoice, InvoiceAdjustment, InvoiceStatus
 from ports.postgres.sql_statements import query_rows
 
 LineKey = tuple[str, str, int]  # project, offering, price version
+# The rules of adjustments. A final invoice is explained by those of its close; by the first, usage that cites a quote
+# was under no commitment and in no tier.
+FIRST_RULES, RULES = 1, 2
 
 
 @dataclass(slots=True)
@@ -22,6 +26,7 @@ class MonthAmounts:
     period: BillingPeriod
     currency: str
     lines: dict[LineKey, int]
+    rules: int = RULES
     adjustments: list[InvoiceAdjustment] = field(default_factory=list)
     # Unit-seconds covered by commitments; tiers apply to the rest.
     # By rated charge (lease, transition, part of the transition, price version).
@@ -93,4 +98,13 @@ def unadjusted_amounts(invoice: Invoice) -> MonthAmounts:
     rows = query_rows("billing/adjustments/line_amounts", period=invoice.period_id)
     lines = {(project, offering, price): int(num) for project, offering, price, _, num in rows}
     # Sorted independently of any collation, because shares of equal lines depend on the order.
-    return MonthAmounts(invoice.tenant_id, invoice.period, invoice.currency, dict(sorted(lines.items())))
+    return MonthAmounts(
+        invoice.tenant_id, invoice.period, invoice.currency, dict(sorted(lines.items())), rules_of(invoice)
+    )
+
+
+def rules_of(invoice: Invoice) -> int:
+    """Return the rules that an invoice follows: the current ones until it is closed."""
+    if invoice.status == InvoiceStatus.DRAFT:
+        return RULES
+    return int(json.loads(invoice.agreed).get("rules", FIRST_RULES)) if invoice.agreed else FIRST_RULES

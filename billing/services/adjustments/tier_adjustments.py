@@ -1,44 +1,66 @@
 """Tier adjustments: savings of graduated, volume and package prices over a tenant's month."""
 
 import json
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from billing.domain.price_tiers import TieredPrice
 from billing.models import AdjustmentKind, PriceVersion
 from billing.models.prices import PriceModel
-from billing.services.adjustments.month_amounts import LineKey, MonthAmounts
+from billing.services.adjustments.month_amounts import FIRST_RULES, LineKey, MonthAmounts
 from ports.postgres.sql_statements import query_rows
 
 LABELS = {PriceModel.GRADUATED: "graduated price", PriceModel.VOLUME: "volume price", PriceModel.PACKAGE: "packages"}
 
 
+@dataclass(slots=True)
+class LineSavings:
+    """What tiers save on a line: those of its price, and those in force beside a quoted price."""
+
+    units: int = 0
+    own: int = 0  # over 3600·10⁹
+    in_force: int = 0
+    model: PriceModel = PriceModel.FLAT  # of the price in force
+
+
 def apply_tiers(month: MonthAmounts) -> None:
     """Take the savings of tiered prices off each line.
 
-    Tiers count the tenant's usage across all its projects; usage that a quote priced or a commitment
-    covers is excluded.
+    Tiers count the tenant's usage across all its projects; usage that a commitment covers is excluded.
+    Usage at a quoted price saves by the tiers of that price, or if that is more, by those of the price
+    in force, which the quote caps.
     """
-    wanted = {price for _, _, price in month.lines}
+    usage = _tiered_usage(month)
+    wanted = {price for _, _, price in month.lines} | {in_force for *_, in_force, _ in usage if in_force}
     versions = {
         version.pk: version for version in PriceVersion.objects.filter(pk__in=wanted).exclude(model=PriceModel.FLAT)
     }
     if not versions:
         return
-    savings, units = dict[LineKey, int](), dict[LineKey, int]()
-    for project, offering, price, since, until, total in _tiered_usage(month):
-        if price in versions:
-            line = project, offering, price
-            savings[line] = savings.get(line, 0) + tiered_price_of(versions[price]).savings(since, until, total=total)
-            units[line] = units.get(line, 0) + until - since
-    for line in sorted(savings):
-        version = versions[line[2]]
+    lines = defaultdict[LineKey, LineSavings](LineSavings)
+    for project, offering, price, since, until, total, in_force, most in usage:
+        own, other = versions.get(price), versions.get(in_force)
+        if not own and not other:
+            continue
+        line = lines[project, offering, price]
+        line.units += until - since
+        saved = tiered_price_of(own).savings(since, until, total=total) if own else 0
+        line.own += saved
+        if in_force is None:
+            line.in_force += saved
+        elif other and (capped := tiered_price_of(other).capped(most)):
+            line.in_force += capped.savings(since, until, total=total)
+            line.model = PriceModel(other.model)
+    for key, line in sorted(lines.items()):
+        model = PriceModel(versions[key[2]].model) if line.own >= line.in_force and key[2] in versions else line.model
         month.reduce_line(
-            line,
-            savings[line],
+            key,
+            max(line.own, line.in_force),
             kind=AdjustmentKind.TIER,
-            source=str(version.pk),
-            label=LABELS[PriceModel(version.model)],
-            units=units[line],
+            source=str(key[2]),
+            label=LABELS.get(model, ""),
+            units=line.units,
             meter="slice_seconds",
         )
 
@@ -55,4 +77,9 @@ def _tiered_usage(month: MonthAmounts) -> list[tuple[Any, ...]]:
         {"lease": lease, "seq": seq, "part": part, "price": price, "seconds": seconds}
         for (lease, seq, part, price), seconds in month.covered.items()
     ]
-    return query_rows("billing/adjustments/tier_usage", period=month.period.pk, covered=json.dumps(covered))
+    return query_rows(
+        "billing/adjustments/tier_usage",
+        period=month.period.pk,
+        covered=json.dumps(covered),
+        quoted=month.rules > FIRST_RULES,
+    )

@@ -12,7 +12,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F
 
 from billing.domain.money import EXPONENTS, format_fixed_point
-from billing.domain.pricing import InForce, merge_in_force
+from billing.domain.pricing import InForce, cap_prices, merge_in_force
 from billing.models import BillingPeriod, PriceVersion, Quote, RateCard, RatedCharge
 from billing.models.prices import PriceModel, list_rate_card
 from billing.services.periods import billing_periods
@@ -60,6 +60,7 @@ class OfferingPrice:
     free_start_s: int = 0  # a lease preempted within this time is free
     model: str = PriceModel.FLAT
     tier_from_s: tuple[int, ...] = ()
+    fixed: bool = False  # by a quote from before ceilings, whatever is in force later
 
     @property
     def cheaper(self) -> str:
@@ -98,7 +99,8 @@ def publish_price(
     if offering.is_storage:
         _check_storage_price_start(since)
     if running:
-        if since < now or running.valid.lower == since or was_charged(running, beyond=since):
+        rises = nano_per_hour > running.nano_per_hour
+        if since < now or running.valid.lower == since or was_charged(running, beyond=since, rises=rises):
             raise PriceAlreadyCharged(
                 f"{offering.label} already has a price in {currency} at {since.isoformat()},"
                 " and it may have been charged or promised.",
@@ -238,12 +240,38 @@ def merge_tenant_prices(known: Iterable[OfferingPrice]) -> list[OfferingPrice]:
 
 
 def quoted_prices(leases: Iterable[Lease]) -> dict[str, OfferingPrice]:
-    """Return by lease the price of its quote; no query if no lease cites one."""
+    """Return by lease the price of its quote; no query if no lease cites one.
+
+    It is the most that the lease ever pays, and so what is held for it.
+    """
     citing = {lease.pk: lease.offering_id for lease in leases if lease.quote_id}
     quotes = Quote.objects.filter(lease__in=citing).select_related("price_version") if citing else ()
     return {
-        quote.lease_id: to_price(quote.price_version) for quote in quotes if quote.offering_id == citing[quote.lease_id]
+        quote.lease_id: replace(to_price(quote.price_version), fixed=not quote.is_ceiling)
+        for quote in quotes
+        if quote.offering_id == citing[quote.lease_id]
     }
+
+
+def price_paid(quoted: OfferingPrice | None, in_force: OfferingPrice | None) -> OfferingPrice | None:
+    """Return what a lease pays now: the price in force, but at most that of its quote."""
+    if quoted is None or (in_force and not quoted.fixed and in_force.nano_per_hour <= quoted.nano_per_hour):
+        return in_force
+    return quoted
+
+
+def prices_paid(
+    known: Iterable[OfferingPrice], quoted: OfferingPrice | None, *, since: datetime
+) -> list[OfferingPrice]:
+    """Return what a lease pays from a moment on: the offering's prices in order, capped by its quote."""
+    merged = merge_tenant_prices(known)
+    if quoted is None:
+        return merged
+    if quoted.fixed:
+        return [replace(quoted, since=since, until=None)]
+    in_force = [(price.since, price.until, price) for price in merged]
+    capped = cap_prices(in_force, quoted, lambda price: price.nano_per_hour, since=since)
+    return [replace(price, since=start, until=until) for start, until, price in capped]
 
 
 def upcoming_prices(
@@ -292,15 +320,17 @@ def offerings_without_price(*, currency: str, moment: datetime) -> list[Offering
     return [offering for offering in Offering.objects.published().order_by("pk") if offering.pk not in known]
 
 
-def was_charged(version: PriceVersion, *, beyond: datetime) -> bool:
+def was_charged(version: PriceVersion, *, beyond: datetime, rises: bool = False) -> bool:
     """Return whether the list price was charged for any second after that moment.
 
-    Charges at the price of a quote do not count.
+    Charges at the price of a quote do not count where that stays what is charged: if the quote is older
+    than ceilings, or the price `rises`.
     """
+    kept = Quote.objects.filter(price_version=version) if rises else Quote.objects.filter(is_ceiling=False)
     with system_scope():
         months = BillingPeriod.objects.filter(span__endswith__gt=beyond).values("pk")
         charges = RatedCharge.objects.filter(period_id__in=months, price_version_id=version.pk, e__gt=beyond)
-        return charges.exclude(lease_id__in=Quote.objects.values("lease_id")).exists()
+        return charges.exclude(lease_id__in=kept.values("lease_id")).exists()
 
 
 def check_price(currency: str, nano_per_hour: int) -> None:

@@ -194,7 +194,7 @@ def _check_uncharged(tenant: Tenant, offering: Offering, since: datetime) -> Non
     """
     months = BillingPeriod.objects.filter(tenant=tenant, span__endswith__gt=since)
     charges = RatedCharge.objects.filter(period_id__in=months.values("pk"), offering_id=offering.pk, e__gt=since)
-    promised = Quote.objects.filter(offering=offering)
+    promised = Quote.objects.filter(offering=offering, is_ceiling=False)
     if charges.exclude(lease_id__in=promised.values("lease_id")).exists():
         raise PriceAlreadyCharged(
             f"{offering.label} was already charged to this tenant after {since.isoformat()}.",

@@ -16,6 +16,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
 from billing.domain.money import exponent_of
 from billing.domain.periods import month_of
 from billing.models import (
@@ -31,6 +33,7 @@ from billing.models import (
 )
 from billing.models.charges import GIB_SECONDS
 from billing.services.adjustments import adjustment_facts, month_adjustments
+from billing.services.adjustments.month_amounts import RULES, rules_of
 from billing.services.invoicing.corrections import corrected_charges
 from ports.postgres.sql_statements import query_rows
 from tenants.services.errors import ProblemError
@@ -38,7 +41,7 @@ from tenants.services.rls import tenant_scope
 
 FORMAT = "gpubroker-invoice"
 # Write the oldest version that suffices: a final bundle's bytes never change.
-V_UNTAXED, V_TAXED, V_TERMS, V_ADJUSTMENTS, V_CORRECTED, V_VOLUMES, V_COMMITMENTS = range(1, 8)
+V_UNTAXED, V_TAXED, V_TERMS, V_ADJUSTMENTS, V_CORRECTED, V_VOLUMES, V_COMMITMENTS, V_CEILINGS = range(1, 9)
 LEASES_PER_QUERY = 1000  # leases in one statement
 MAX_TRIES = 3
 
@@ -69,6 +72,7 @@ class InvoiceBundle:
     leases: list[tuple[str, int]]  # by id, each with its last interval charged here
     volumes: list[tuple[str, int]]  # the same; the section is left out if empty
     late: dict[str, list[LatePart]]
+    ceilings: bool = False  # whether it needs the newest rules
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the bundle as bytes.
@@ -95,6 +99,7 @@ class InvoiceBundle:
         base = V_TERMS if self.terms else V_UNTAXED if self.taxes is None else V_TAXED
         version = base if self.monthly is None else V_CORRECTED if self.corrected else V_ADJUSTMENTS
         version = V_COMMITMENTS if self.commitments else V_VOLUMES if self.volumes else version
+        version = V_CEILINGS if self.ceilings else version
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_compact_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
         if self.taxes is not None:
@@ -130,7 +135,7 @@ class InvoiceBundle:
         return [
             {
                 "id": lease,
-                "promised": _quote_json(quotes[lease]) if lease in quotes else None,
+                "promised": _quote_json(quotes[lease], ceilings=self.ceilings) if lease in quotes else None,
                 "late": self.late.get(lease, []),
                 "steps": steps[lease],
             }
@@ -183,20 +188,22 @@ class ChargedUsage:
     sums: dict[LineKey, tuple[int, int, int]]  # leases, unit-seconds, exact amount
     promised: set[int] = field(default_factory=set)  # price versions of these leases' quotes
     volumes: set[str] = field(default_factory=set)  # those of `last` that are volumes
+    capped: bool = False  # whether any of those quotes is a ceiling
 
 
 def read_charged_usage(invoice: Invoice) -> ChargedUsage:
     """Read the charges of an invoice in one statement, as of one moment."""
-    last, promised, volumes = dict[str, int](), set[int](), set[str]()
+    last, promised, volumes, capped = dict[str, int](), set[int](), set[str](), False
     sums: defaultdict[LineKey, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     rows = query_rows("billing/documents/invoice_leases", period=invoice.period_id)
-    for lease, seq, project, offering, price, unit_seconds, exact_num, meter, kept in rows:
+    for lease, seq, project, offering, price, unit_seconds, exact_num, meter, kept, ceiling in rows:
         volumes |= {lease} if meter == GIB_SECONDS else set()
         last[lease] = max(last.get(lease, 0), seq)
         leases, seconds, exact = sums[project, offering, price]
         sums[project, offering, price] = leases + 1, seconds + unit_seconds, exact + int(exact_num)
         promised |= {kept} if kept else set()
-    return ChargedUsage(last, dict(sums), promised, volumes)
+        capped = capped or bool(ceiling)
+    return ChargedUsage(last, dict(sums), promised, volumes, capped)
 
 
 def _is_draft_current(
@@ -228,9 +235,12 @@ def _collect(
     labels = {month.pk: month.label for month in months}
     end = max(month.span.upper for month in months)
     priced = {line.price_version_id for line in lines} | charged.promised
-    versions = list(PriceVersion.objects.filter(pk__in=priced).order_by("pk"))
     commitments = adjustment_facts.commitments_json(invoice)
     more = more or bool(charged.volumes or commitments)
+    ceilings = charged.capped or bool(more and charged.promised and rules_of(invoice) == RULES)
+    more = more or ceilings
+    span = DateTimeTZRange(months[0].span.lower, end)
+    versions = _versions(invoice, priced, charged.promised if ceilings else set(), span)
     terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
@@ -268,7 +278,15 @@ def _collect(
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
             for lease, parts in late.items()
         },
+        ceilings=ceilings,
     )
+
+
+def _versions(invoice: Invoice, priced: set[int], promised: set[int], span: DateTimeTZRange) -> list[PriceVersion]:
+    """Return the versions on the lines, and all that were in force beside a quoted price."""
+    paid, quoted = PriceVersion.objects.paid_by(invoice.tenant_id), PriceVersion.objects.filter(pk__in=promised)
+    in_force = paid.filter(currency=invoice.currency, offering__in=quoted.values("offering"), valid__overlap=span)
+    return list((PriceVersion.objects.filter(pk__in=priced) | in_force).order_by("pk"))
 
 
 def _correction_json(part: CorrectedInterval) -> dict[str, Any]:
@@ -334,7 +352,7 @@ def _price_json(version: PriceVersion, end: datetime, *, terms: bool) -> dict[st
     }
 
 
-def _quote_json(quote: Quote) -> dict[str, Any]:
+def _quote_json(quote: Quote, *, ceilings: bool) -> dict[str, Any]:
     """Describe the quote of a lease in full, because the list price may differ."""
     return {
         "quote": quote.pk,
@@ -347,6 +365,7 @@ def _quote_json(quote: Quote) -> dict[str, Any]:
         "made": _format_utc(quote.made_at),
         "expires": _format_utc(quote.expires_at),
         "cited": _format_utc(quote.cited_at),
+        **({"ceiling": quote.is_ceiling} if ceilings else {}),
     }
 
 

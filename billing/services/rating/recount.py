@@ -74,7 +74,8 @@ def recount_line(
         [_to_transition(step) for life in steps.values() for step in life],
         [_to_rated_price(version) for version in versions],
         {str(key): span for key, span in months.items()},
-        promised={lease: _to_rated_price(quote.price_version) for lease, quote in quotes.items()},
+        promised={lease: _to_rated_price(q.price_version) for lease, q in quotes.items() if q.is_ceiling},
+        fixed={lease: _to_rated_price(q.price_version) for lease, q in quotes.items() if not q.is_ceiling},
     )
     elsewhere = _charges_elsewhere(line, set(steps), of_line)
     found: defaultdict[str, list[oracle.ReferenceCharge]] = defaultdict(list)

@@ -93,7 +93,8 @@ class LeaseExplanation:
         """Why its price may differ from the list price; empty if it does not."""
         if self.quote is None:
             return ""
-        return f"price fixed by quote {self.quote.pk} of {self.quote.made_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        word = "capped" if self.quote.is_ceiling else "fixed"
+        return f"price {word} by quote {self.quote.pk} of {self.quote.made_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ SELECT EXISTS (SELECT FROM billing_discount WHERE tenant_id = %(tenant)s)
     OR EXISTS (SELECT FROM billing_priceversion WHERE model <> 'flat')
        AND EXISTS (SELECT FROM billing_invoice i
                      JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = i.period_id
-                     JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                     JOIN billing_priceversion v ON v.offering_id = c.offering_id AND v.model <> 'flat'
                     WHERE i.tenant_id = %(tenant)s AND i.status = 'draft'
                     UNION ALL  -- late seconds of a month that is closed
                    SELECT FROM billing_invoice i
                      JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
-                     JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                     JOIN billing_priceversion v ON v.offering_id = c.offering_id AND v.model <> 'flat'
                     WHERE i.tenant_id = %(tenant)s AND i.status = 'draft')

@@ -1,6 +1,6 @@
 -- Count the active units of an offering in every second between two moments, and how many units of a commitment
 -- remain: a running sum of starts and ends, cut at given boundaries. An active lease counts until the last boundary.
--- Excludes use that cites a quote, was refunded, or was charged after its month had closed.
+-- Excludes use that was refunded, or was charged after its month had closed.
 WITH stretch AS (
   SELECT greatest(begun.at, (%(boundaries)s::timestamptz[])[1]) AS s,
          least(coalesce(ended.at, l.ends_at, 'infinity'), %(until)s) AS e, begun.quantity
@@ -9,7 +9,6 @@ WITH stretch AS (
       ON begun.lease_id = l.id AND begun.after = 'active' AND begun.offering_id = %(offering)s AND begun.at < %(until)s
     LEFT JOIN broker_transition ended ON ended.lease_id = l.id AND ended.prev_seq = begun.seq
    WHERE l.tenant_id = %(tenant)s AND l.created_at < %(until)s
-     AND NOT EXISTS (SELECT FROM billing_quote q WHERE q.lease_id = l.id AND q.offering_id = %(offering)s)
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c
                       WHERE c.lease_id = l.id AND c.seq = begun.seq AND c.period_id = %(period)s
                         AND (c.billed_period_id <> c.period_id OR (c.kind = 'adjust' AND c.correction_id = '')))

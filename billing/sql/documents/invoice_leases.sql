@@ -17,7 +17,7 @@ WITH carried AS (
          ELSE seq END AS last
     FROM carried
 )
-SELECT sums.*, quote.price_version_id
+SELECT sums.*, quote.price_version_id, quote.is_ceiling
   FROM (SELECT lease_id, max(last), project_id, offering_id, price_version_id, sum(unit_seconds)::bigint,
                sum(exact_num), max(meter)
           FROM known

@@ -16,11 +16,11 @@ SELECT p.tenant_id
    AND (NOT EXISTS (SELECT FROM billing_priceversion WHERE model <> 'flat')
      OR NOT EXISTS (SELECT FROM billing_billingperiod o
                      CROSS JOIN LATERAL (
-                       SELECT price_version_id FROM billing_ratedcharge WHERE period_id = o.id AND billed_period_id = o.id
+                       SELECT offering_id FROM billing_ratedcharge WHERE period_id = o.id AND billed_period_id = o.id
                         UNION ALL
-                       SELECT price_version_id FROM billing_ratedcharge
+                       SELECT offering_id FROM billing_ratedcharge
                         WHERE billed_period_id = o.id AND billed_period_id <> period_id) c
-                      JOIN billing_priceversion v ON v.id = c.price_version_id AND v.model <> 'flat'
+                      JOIN billing_priceversion v ON v.offering_id = c.offering_id AND v.model <> 'flat'
                      WHERE o.tenant_id = p.tenant_id AND o.status = 'open' OFFSET 0))
    AND NOT EXISTS (SELECT FROM broker_lease l
                     WHERE l.tenant_id = p.tenant_id AND l.state = 'active' AND l.state_since < upper(p.span))

@@ -8,6 +8,7 @@ SELECT coalesce(sum(l.quantity * price.nano), 0)::bigint,
   LEFT JOIN billing_tenantprice v
     ON v.tenant_id = l.tenant_id AND v.offering_id = l.offering_id AND v.currency = %(currency)s
    AND v.valid @> %(now)s::timestamptz
- CROSS JOIN LATERAL (SELECT coalesce(q.nano_per_hour, v.nano_per_hour) AS nano) price
+ CROSS JOIN LATERAL (SELECT CASE WHEN q.is_ceiling THEN least(q.nano_per_hour, v.nano_per_hour)
+                             ELSE coalesce(q.nano_per_hour, v.nano_per_hour) END AS nano) price
  WHERE l.state = 'active' AND l.tenant_id = %(tenant)s
    AND (%(projects)s::text[] IS NULL OR l.project_id = ANY(%(projects)s::text[]))

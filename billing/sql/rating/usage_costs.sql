@@ -44,8 +44,8 @@ WITH charged AS (
      AND (%(leases)s::text[] IS NULL OR ended.lease_id = ANY(%(leases)s::text[]))
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c
                       WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
-), uncharged AS MATERIALIZED (  -- at the price of its quote, if it cites one
-  SELECT unrated.*, q.price_version_id AS version, q.nano_per_hour::numeric AS promised
+), uncharged AS MATERIALIZED (  -- at no more than the price of its quote, if it cites one; exactly that, if it is older
+  SELECT unrated.*, q.price_version_id AS version, q.nano_per_hour::numeric AS promised, q.is_ceiling AS ceiling
     FROM unrated
     LEFT JOIN billing_quote q ON q.lease_id = unrated.lease_id AND q.offering_id = unrated.offering_id
 ), stored AS (  -- volume use not charged yet, in GiB, since storage is sold
@@ -72,33 +72,50 @@ WITH charged AS (
                          WHERE c.lease_id = step.volume_id AND c.seq = step.prev_seq)
    ) kept
    WHERE kept.e > greatest(kept.s, sold.since, %(since)s::timestamptz) AND kept.s < %(until)s
-), price AS MATERIALIZED (
+), known AS MATERIALIZED (
   SELECT t.id AS tenant_id, v.offering_id, v.version_id AS version, v.nano_per_hour::numeric AS nano,
          lower(v.valid) AS since, coalesce(upper(v.valid), 'infinity') AS until
     FROM tenants_tenant t
     JOIN billing_tenantprice v ON v.tenant_id = t.id AND v.currency = t.currency
    WHERE v.valid && tstzrange(%(since)s, %(until)s)
+), price AS MATERIALIZED (  -- a gap between prices has no version
+  SELECT * FROM known
+   UNION ALL
+  SELECT tenant_id, offering_id, NULL, NULL, coalesce(lower(gap), '-infinity'), coalesce(upper(gap), 'infinity')
+    FROM (SELECT tenant_id, offering_id, '{(,)}'::tstzmultirange - range_agg(tstzrange(since, until)) AS gaps
+            FROM known
+           WHERE (tenant_id, offering_id) IN (SELECT tenant_id, offering_id FROM uncharged WHERE ceiling)
+           GROUP BY 1, 2) without
+   CROSS JOIN unnest(gaps) AS gap
+   UNION ALL
+  SELECT DISTINCT u.tenant_id, u.offering_id, NULL::bigint, NULL::numeric, '-infinity'::timestamptz, 'infinity'::timestamptz
+    FROM uncharged u
+   WHERE u.ceiling AND NOT EXISTS (SELECT FROM known
+                                    WHERE known.tenant_id = u.tenant_id AND known.offering_id = u.offering_id)
 ), used AS (
   SELECT lease_id, tenant_id, project_id, offering_id, version, quantity, nano,
          greatest(s, %(since)s) AS s, least(e, %(until)s) AS e, meter
     FROM charged
    UNION ALL
-  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id, price.version, u.quantity, price.nano,
-         greatest(u.s, price.since, %(since)s), least(u.e, price.until, %(until)s), 'slice_seconds'
+  SELECT u.lease_id, u.tenant_id, u.project_id, u.offering_id,
+         CASE WHEN price.nano <= u.promised OR u.promised IS NULL THEN price.version ELSE u.version END, u.quantity,
+         least(price.nano, u.promised), greatest(u.s, price.since, %(since)s), least(u.e, price.until, %(until)s),
+         'slice_seconds'
     FROM uncharged u
     JOIN price ON price.tenant_id = u.tenant_id AND price.offering_id = u.offering_id
               AND price.since < least(u.e, %(until)s) AND price.until > greatest(u.s, %(since)s)
-   WHERE u.promised IS NULL
+              AND (price.version IS NOT NULL OR u.ceiling)
+   WHERE u.promised IS NULL OR u.ceiling
    UNION ALL
   SELECT lease_id, tenant_id, project_id, offering_id, version, quantity, promised,
          greatest(s, %(since)s), least(e, %(until)s), 'slice_seconds'
     FROM uncharged
-   WHERE promised IS NOT NULL AND e > %(since)s AND s < %(until)s
+   WHERE NOT ceiling AND e > %(since)s AND s < %(until)s
    UNION ALL
   SELECT k.lease_id, k.tenant_id, k.project_id, k.offering_id, price.version, k.quantity, price.nano,
          greatest(k.s, price.since, %(since)s), least(k.e, price.until, %(until)s), 'gib_seconds'
     FROM stored k
-    JOIN price ON price.tenant_id = k.tenant_id AND price.offering_id = k.offering_id
+    JOIN known price ON price.tenant_id = k.tenant_id AND price.offering_id = k.offering_id
               AND price.since < least(k.e, %(until)s) AND price.until > greatest(k.s, %(since)s)
 ), mine AS (
   SELECT * FROM used WHERE %(projects)s::text[] IS NULL OR project_id = ANY(%(projects)s::text[])

@@ -26,7 +26,7 @@ WITH span AS (
     FROM billing_priceversion WHERE tenant_id IS NOT NULL
 ), stretch AS (
   SELECT n, tn.currency, active.offering_id, active.quantity, greatest(since, first) AS s, least(until, last) AS e,
-         q.nano_per_hour AS promised, coalesce(own.rate_card, 0) AS rate_card
+         q.nano_per_hour AS promised, q.is_ceiling AS ceiling, coalesce(own.rate_card, 0) AS rate_card
     FROM active JOIN span ON since < last AND until > first JOIN tenants_tenant tn ON tn.id = active.tenant_id
     LEFT JOIN billing_quote q ON q.lease_id = active.lease_id AND q.offering_id = active.offering_id
     LEFT JOIN own ON own.tenant_id = tn.id AND own.offering_id = active.offering_id AND own.currency = tn.currency
@@ -36,6 +36,11 @@ WITH span AS (
   SELECT n, stretch.currency, quantity, greatest(s, lower(p.valid)), least(e, upper(p.valid)), p.nano_per_hour
     FROM stretch JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = stretch.currency
      AND p.rate_card = stretch.rate_card AND p.valid && tstzrange(s, e)
-   WHERE promised IS NULL)
+   WHERE promised IS NULL
+   UNION ALL  -- what a lower price in force takes off a quoted one
+  SELECT n, stretch.currency, quantity, greatest(s, lower(p.valid)), least(e, upper(p.valid)), p.nano_per_hour - promised
+    FROM stretch JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = stretch.currency
+     AND p.rate_card = stretch.rate_card AND p.valid && tstzrange(s, e)
+   WHERE ceiling AND p.nano_per_hour < promised)
 SELECT n, currency, sum(extract(epoch FROM e - s)::numeric(38) * quantity * nano)::numeric(38)
   FROM priced GROUP BY 1, 2

@@ -74,7 +74,7 @@ def create_random_usage(chance: random.Random) -> tuple[RandomTenant, datetime]:
 
 def per_second_amounts(story: RandomTenant) -> tuple[dict[Key, Fraction], Fraction]:
     """Return the exact amount per invoice line, and of unused commitments."""
-    quotes = {quote.lease_id: quote for quote in Quote.objects.all()}
+    quotes = {quote.lease_id: quote for quote in Quote.objects.select_related("price_version")}
     prices = list(PriceVersion.objects.all())
     found, short = defaultdict[Key, Fraction](Fraction), Fraction(0)
     active = defaultdict[datetime, list[Transition]](list)
@@ -88,14 +88,17 @@ def per_second_amounts(story: RandomTenant) -> tuple[dict[Key, Fraction], Fracti
             held[each.valid.lower + timedelta(seconds=n)].append(each)
     for second in {*active, *held}:
         left = {each.offering_id: [each.units, each.nano_per_hour] for each in held[second]}
-        for use in sorted(active[second], key=lambda use: use.lease_id):
-            if quote := quotes.get(use.lease_id):
-                line, nano = quote.price_version_id, quote.nano_per_hour
-            else:
-                price = next(p for p in prices if p.offering_id == use.offering_id and second in p.valid)
-                line, nano = price.pk, price.nano_per_hour
+        paid = dict[str, tuple[int, int]]()
+        for use in active[second]:
+            price = next(p for p in prices if p.offering_id == use.offering_id and second in p.valid)
+            quote = quotes.get(use.lease_id)
+            capped = quote is not None and quote.nano_per_hour < price.nano_per_hour
+            of = quote.price_version if quote and capped else price
+            paid[use.lease_id] = of.pk, of.nano_per_hour
+        for use in sorted(active[second], key=lambda use: (-paid[use.lease_id][1], use.lease_id)):
+            line, nano = paid[use.lease_id]
             cost = use.quantity * nano
-            if quote is None and use.offering_id in left:
+            if use.offering_id in left:
                 covered = min(use.quantity, left[use.offering_id][0])
                 left[use.offering_id][0] -= covered
                 cost -= covered * max(0, nano - left[use.offering_id][1])

@@ -84,7 +84,7 @@ def test_tiers_count_all_projects_of_one_tenant_and_no_other_tenant() -> None:
     verify_invoice(final)
 
 
-def test_quoted_usage_is_not_priced_by_tiers() -> None:
+def test_quoted_usage_is_priced_by_tiers_like_other_usage() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     version = set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -92,8 +92,9 @@ def test_quoted_usage_is_not_priced_by_tiers() -> None:
     add_quote(lease, version)
     add_ended_lease(project, offering, START + timedelta(days=1), 10 * HOUR)
     final = close_and_get_invoice(tenant)
-    assert final.total == 2000
-    assert adjustments_of(tenant) == []
+    assert final.total == 1000
+    assert [kind for kind, _, _ in adjustments_of(tenant)] == ["tier"]
+    verify_invoice(final)
 
 
 def test_a_mid_month_price_change_keeps_the_usage_counted_for_tiers() -> None:

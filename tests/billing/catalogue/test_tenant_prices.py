@@ -100,14 +100,14 @@ def test_other_tenants_pay_the_list_price(kestrel: tuple[Tenant, Project]) -> No
         assert PriceVersion.objects.filter(tenant_id__isnull=False).count() == 0, "others do not even see it"
 
 
-def test_a_quote_precedes_a_tenant_price(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_tenant_price_below_a_quote_is_charged(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
     lease = add_ended_lease(project, offering, START, HOUR)
     add_quote(lease, offering.price_versions.get())
     create_tenant_price(tenant, offering, EURO, START)
     lease_rating.rate_all_leases(now=NOW)
-    assert [int(c.exact_num) for c in charges_of(tenant)] == [HOUR * 4 * EURO]
+    assert [int(c.exact_num) for c in charges_of(tenant)] == [HOUR * EURO]
 
 
 def test_a_tenant_price_suffices_without_a_list_price(kestrel: tuple[Tenant, Project]) -> None:

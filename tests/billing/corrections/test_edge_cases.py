@@ -113,7 +113,7 @@ def test_added_seconds_cost_the_price_of_their_time_or_the_quoted_one() -> None:
     set_price(offering, 3 * EURO, since=BEGUN + timedelta(hours=11))
     approve_correction(propose_correction(lease, 10, 12, charge=True))
     approve_correction(propose_correction(quoted, 10, 12, charge=True))
-    assert sorted(exact for _, _, exact in corrected_charges(tenant)) == [200, 300, 400]
+    assert sorted(exact for _, _, exact in corrected_charges(tenant)) == [200, 200, 200, 300]
     assert invoiced_seconds(tenant) == [(14 * HOUR, 0, 2800), (HOUR, 0, 300)]
 
 

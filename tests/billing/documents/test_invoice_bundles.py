@@ -161,6 +161,7 @@ def test_a_quoted_price_is_in_the_bundle_and_survives_price_increases(kestrel: t
         "made": "2020-01-01T00:00:00Z",
         "expires": "2100-01-01T00:00:00Z",
         "cited": "2026-11-02T00:00:00Z",
+        "ceiling": True,
     }
     assert [life["promised"] for life in found["leases"] if life["id"] != cited.pk] == [None]
     for life in found["leases"]:

@@ -139,3 +139,21 @@ def test_tier_starts_are_derived_from_contiguous_tiers() -> None:
 def test_tiers_with_a_gap_an_overlap_or_out_of_order_are_refused(tiers: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         tier_starts(tiers)
+
+
+@given(tiered_prices(("graduated",)), st.integers(0, 10**6), st.integers(0, 10**3))
+def test_no_part_of_a_capped_price_costs_more(price: TieredPrice, most: int, used: int) -> None:
+    capped = price.capped(most)
+    assert capped is not None
+    assert [capped.price_at(second) for second in range(used)] == [
+        min(most, price.price_at(second)) for second in range(used)
+    ]
+
+
+@given(tiered_prices(("package",)), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_a_package_dearer_than_its_capped_hours_saves_nothing(price: TieredPrice, most: int, used: int) -> None:
+    capped = price.capped(most)
+    if capped is None:
+        assert price.prices[0] * HOUR > price.starts[0] * most
+    else:
+        assert 0 <= capped.savings(0, used, total=used) <= used * most

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
 from billing.domain.pricing import (
+    cap_prices,
     hold_amount,
     hourly_cost,
     line_amount,
@@ -94,3 +95,12 @@ def test_a_tenant_price_applies_where_valid_and_the_list_price_elsewhere(
     assert [since for since, _, _ in found] == sorted(since for since, _, _ in found)
     for at in range(32):
         assert valid_at(found, at) == (valid_at(own, at) or valid_at(listed, at))
+
+
+@given(borders_of_prices, st.booleans(), st.integers(0, 30), st.integers(0, 30))
+def test_a_quote_caps_every_price_and_fills_the_gaps(borders: list[int], open_: bool, most: int, since: int) -> None:
+    in_force = intervals_between(borders, last=open_)
+    found = cap_prices(in_force, most, lambda nano: nano, since=ZERO + since * SECOND)
+    for at in range(since, 40):
+        assert valid_at(found, at) == [min([most, *valid_at(in_force, at)])]
+    assert all(start >= ZERO + since * SECOND for start, _, _ in found)

@@ -230,20 +230,32 @@ def test_transitions_out_of_order_are_refused() -> None:
         list(billable_intervals([step(0, 5), step(1, 4, R)]))
 
 
-def test_a_quoted_price_applies_to_its_own_lease_for_its_whole_life() -> None:
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_quoted_price_applies_to_its_own_lease_for_its_whole_life(fixed: bool) -> None:
     steps = [step(0, 0), step(1, 40, LeaseState.STOPPED), step(2, 80), step(3, 120, R)]
     others = [replace(each, lease="lse_2") for each in steps]
     old, new = price("old", -10, 10, 1), price("new", 10, None, 5)
-    rated = rate_usage([*steps, *others], [old, new], periods(-10, 100, 200), {"lse_1": old})
+    quoted = {"fixed" if fixed else "promised": {"lse_1": old}}
+    rated = rate_usage([*steps, *others], [old, new], periods(-10, 100, 200), **quoted)
     found = {(c.lease, c.version, c.unit_seconds, c.exact_num) for c in rated.charges}
     assert found == {
-        ("lse_1", "old", 40, 40),
+        *([("lse_1", "old", 40, 40)] if fixed else [("lse_1", "old", 10, 10), ("lse_1", "old", 30, 30)]),
         ("lse_1", "old", 20, 20),
         ("lse_2", "old", 10, 10),
         ("lse_2", "new", 30, 150),
         ("lse_2", "new", 20, 100),
     }
     assert rated.unrated == ()
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_lower_price_replaces_a_quoted_one_that_is_a_ceiling(fixed: bool) -> None:
+    steps = [step(0, 0), step(1, 40, R)]
+    quoted, lower = price("quoted", -10, 10, 5), price("lower", 20, None, 2)
+    by = {"fixed" if fixed else "promised": {"lse_1": quoted}}
+    rated = rate_usage(steps, [quoted, lower], periods(-10, 100), **by)
+    assert rated.unrated == ()
+    assert sum(charge.exact_num for charge in rated.charges) == (200 if fixed else 20 * 5 + 20 * 2)
 
 
 def test_a_quoted_price_applies_to_its_own_offering_only() -> None:

@@ -203,7 +203,7 @@ def test_tenant_prices_and_quotes_also_have_a_free_start(kestrel: tuple[Tenant, 
     tenant, project = kestrel
     add_quote(create_reclaimed_lease(project, spot, 60), spot.price_versions.get())
     tenant_prices.set_tenant_price(
-        tenant=tenant, offering=spot, nano_per_hour=EURO, since=START, actor=OPERATOR, now=START
+        tenant=tenant, offering=spot, nano_per_hour=50 * EURO, since=START, actor=OPERATOR, now=START
     )
     create_reclaimed_lease(project, spot, 60)
     lease_rating.rate_all_leases(now=NOW)

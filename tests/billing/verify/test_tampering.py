@@ -106,8 +106,12 @@ def tampered_bundles(good: Document) -> Iterator[Tampering]:
             yield from changed_by_one(good, ("lines", n, name))
         for name in ("project", "offering"):
             yield f"line {n} is of another {name}", put(good, ("lines", n, name), f"{line[name]}x")
-    for n in range(len(good["prices"])):
-        yield from changed_by_one(good, ("prices", n, "nano_per_hour"))
+    # Others are only known to be above the price of a quote, whatever they are.
+    paid = {line["price"] for line in good["lines"]}
+    paid |= {lease["promised"]["price"] for lease in good["leases"] if lease["promised"]}
+    for n, price in enumerate(good["prices"]):
+        if price["id"] in paid:
+            yield from changed_by_one(good, ("prices", n, "nano_per_hour"))
     for n in range(len(good["months"])):
         for name in ("start", "end"):
             yield from changed_by_one(good, ("months", n, name))
@@ -126,7 +130,8 @@ def tampered_bundles(good: Document) -> Iterator[Tampering]:
         yield from shifted_steps(good, n)
     for name in ("lines", "prices", "leases", "months"):
         for n in range(len(good[name])):
-            yield f"{name} lack {n}", without(good, (name,), n)
+            if name != "prices" or good[name][n]["id"] in paid:
+                yield f"{name} lack {n}", without(good, (name,), n)
             yield f"{name} have {n} twice", again(good, name, n)
 
 

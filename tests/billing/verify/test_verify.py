@@ -298,7 +298,7 @@ def test_the_report_states_drafts_currencies_without_decimals_and_differences() 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.update(version=8), "it has version 8, but this program supports 1 to 7; get a newer program"),
+        (lambda d: d.update(version=9), "it has version 9, but this program supports 1 to 8; get a newer program"),
         (lambda d: d.update(format="other"), "it is not an invoice bundle"),
         (lambda d: d.update(credits=[]), "the bundle has missing or unknown names: ['credits']"),
         (lambda d: d.pop("lines"), "the bundle has missing or unknown names: ['lines']"),

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from billing.domain.money import exponent_of, to_minor
 from billing.domain.periods import Period
 from billing.domain.pricing import usage_cost
 from billing.models import PriceVersion
-from billing.services.catalogue.price_list import OfferingPrice, merge_tenant_prices, to_price
+from billing.services.catalogue.price_list import OfferingPrice, prices_paid, to_price
 from broker.domain.lifecycle.lease_transitions import BILLABLE_STATES
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Transition
@@ -59,8 +59,7 @@ def cost_intervals(
 ) -> list[CostInterval]:
     """Return the priced intervals of one lease, the current one open until `now`; one query.
 
-    `promised` is the price of the quote that the lease redeemed; it replaces all others of that
-    offering.
+    `quoted_price` is that of the quote that the lease redeemed, the most that it pays for that offering.
     """
     life = sorted(steps, key=lambda step: step.seq)
     until = now.astimezone(UTC).replace(microsecond=0)
@@ -88,13 +87,20 @@ def _seconds_until_preemption(life: list[Transition], at: int) -> int | None:
 def _lease_prices(
     life: list[Transition], tenant: str, currency: str, quoted_price: OfferingPrice | None
 ) -> list[OfferingPrice]:
-    always = [replace(quoted_price, since=life[0].at, until=None)] if quoted_price else []
-    offerings = {step.offering_id for step in life} - {price.offering for price in always}
+    offerings = {step.offering_id for step in life}
     rows = PriceVersion.objects.paid_by(tenant).filter(currency=currency, offering__in=offerings)
     known = defaultdict[str, list[OfferingPrice]](list)
     for row in rows:
         known[row.offering_id].append(to_price(row))
-    return [*always, *(price for some in known.values() for price in merge_tenant_prices(some))]
+    return [
+        price
+        for offering in sorted(offerings)
+        for price in prices_paid(
+            known[offering],
+            quoted_price if quoted_price and quoted_price.offering == offering else None,
+            since=life[0].at,
+        )
+    ]
 
 
 def _price_interval(

@@ -179,10 +179,10 @@ def cost_explanation_url(request: PageRequest, lease: Lease) -> str:
 
 
 def maximum_cost(row: LeaseRow, seconds: int) -> Money | None:
-    """Return what so many seconds cost at the current price, rounded up."""
-    if row.nano_per_hour is None:
+    """Return the most that so many seconds cost, as it is held: rounded up."""
+    if row.most_nano_per_hour is None:
         return None
-    exact = usage_cost(seconds, quantity=1, nano_per_hour=row.nano_per_hour)
+    exact = usage_cost(seconds, quantity=1, nano_per_hour=row.most_nano_per_hour)
     return Money(to_minor_up(exact, exponent_of(row.currency)), row.currency)
 
 

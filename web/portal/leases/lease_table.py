@@ -54,7 +54,12 @@ class LeaseRow:
     cost: LeaseCost
     queue_position: QueuePosition | None = None
     slice_positions: tuple[SlicePosition, ...] = field(default=())
-    quoted_price: OfferingPrice | None = None  # the price of the quote it redeemed, whatever the list price is
+    quoted_price: OfferingPrice | None = None  # of the quote it redeemed: the most that it pays
+
+    @property
+    def most_nano_per_hour(self) -> int | None:
+        """What all its slices cost at most: at the quoted price, or at the current one."""
+        return self.quoted_price.nano_per_hour * self.lease.quantity if self.quoted_price else self.nano_per_hour
 
     @property
     def glyph(self) -> SlicePosition:
@@ -234,7 +239,7 @@ def lease_rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list
             currency=currency,
             now=now,
             nano_per_hour=p.nano_per_hour * lease.quantity
-            if (p := quoted_prices.get(lease.pk) or price.get(lease.offering_id))
+            if (p := price_list.price_paid(quoted_prices.get(lease.pk), price.get(lease.offering_id)))
             else None,
             quoted_price=quoted_prices.get(lease.pk),
             cost=cost.get(lease.pk, LeaseCost.nothing(currency)),

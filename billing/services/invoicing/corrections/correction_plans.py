@@ -142,7 +142,7 @@ def _uncharged_parts(lease: Lease, tenant: Tenant, gap: Window) -> Iterator[Char
             raise InvalidValue(
                 "until", f"{lease.pk} is charged up to {start.isoformat()}.", fix="Wait until the rest is charged."
             )
-        promised = quote.price_version if quote and quote.offering_id == step.offering_id else None
+        promised = quote if quote and quote.offering_id == step.offering_id else None
         for version, nano, since, until in _prices_in_force(step.offering_id, tenant, promised, (start, end)):
             for month in months:
                 span = month.span.lower.astimezone(UTC), month.span.upper.astimezone(UTC)
@@ -156,15 +156,13 @@ def _uncharged_parts(lease: Lease, tenant: Tenant, gap: Window) -> Iterator[Char
 
 
 def _prices_in_force(
-    offering: str, tenant: Tenant, promised: PriceVersion | None, window: Window
+    offering: str, tenant: Tenant, promised: Quote | None, window: Window
 ) -> Iterator[tuple[int, int, datetime, datetime]]:
     """Yield the price versions valid in a window; raise InvalidValue if one is missing."""
-    if promised:
-        yield promised.pk, promised.nano_per_hour, *window
-        return
+    quoted = replace(price_list.to_price(promised.price_version), fixed=not promised.is_ceiling) if promised else None
     rows = PriceVersion.objects.paid_by(tenant.pk).filter(offering=offering, currency=tenant.currency)
     at = window[0]
-    for price in price_list.merge_tenant_prices(price_list.to_price(row) for row in rows):
+    for price in price_list.prices_paid(map(price_list.to_price, rows), quoted, since=window[0]):
         since = max(window[0], price.since.astimezone(UTC))
         until = min(window[1], price.until.astimezone(UTC)) if price.until else window[1]
         if since < until and since == at:

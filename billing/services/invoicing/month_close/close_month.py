@@ -166,7 +166,10 @@ def _take_draft(month: BillingPeriod) -> Invoice | None:
     """Return the draft that becomes final; delete an empty one, which would take a number."""
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     rows = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
-    found = rows.annotate(says_something=Exists(lines), agreed_on=adjustment_facts.HAS_AGREEMENTS).first()
+    found = rows.annotate(
+        says_something=Exists(lines),
+        agreed_on=adjustment_facts.HAS_AGREEMENTS | Exists(lines.exclude(month_num=0)),
+    ).first()
     if found and not found.says_something:
         found.delete()
         return None

@@ -452,7 +452,7 @@ def test_b40_a_lease_gets_the_quoted_price_although_the_price_changed(portal: Po
     portal.sim.run(60)
     page = portal.read(f"/leases/{lease.pk}/")
     assert "€3.00/h" in page
-    assert f"Price locked by quote {lease.quote_id}" in page
+    assert f"Price capped by quote {lease.quote_id}" in page
 
 
 def test_an_expired_quote_is_replaced_and_nothing_is_launched(portal: PortalSession, quote_gate: None) -> None:

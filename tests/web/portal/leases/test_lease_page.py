@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -14,9 +15,11 @@ from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Cluster, NodeState, Offering
 from broker.services.leases.lifecycle import termination
 from broker.services.leases.provision_specs import access_token
+from config.env import EnvironmentSettings
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind
 from tenants.services.rls import tenant_scope
+from tests.billing.quotes.test_quote_redemption import active_since, make_quote, request_quoted_lease
 from tests.broker.domain.workloads.test_workloads import KEY
 from tests.simulation import OPERATOR, create_tenant, node_of, offering, reload_lease, set_node_state
 from tests.web.portal.signed_in_user import EURO, PortalSession, visible_text
@@ -50,6 +53,29 @@ def test_cost_is_split_where_the_price_changed_and_free_time_is_named(portal: Po
     assert "7,200 s €6.00" in page
     assert "So far €7.00" in page
     assert "free" in page
+
+
+def test_a_quoted_lease_shows_a_lower_price_and_keeps_its_maximum(portal: PortalSession, settings: Any) -> None:
+    settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
+    what = offering("1g.10gb")
+    lease = request_quoted_lease(portal.sim, portal.owner, make_quote(portal.owner, portal.sim))
+    portal.sim.run(60)
+    began = active_since(lease)
+    for hours, nano in ((1, EURO // 2), (2, 5 * EURO)):
+        price_list.publish_price(
+            offering=what,
+            currency="EUR",
+            nano_per_hour=nano,
+            since=began + timedelta(hours=hours),
+            actor=OPERATOR,
+            now=portal.sim.now,
+        )
+    portal.sim.clock.at = began + timedelta(minutes=90)
+    page = portal.read(f"/leases/{lease.pk}/")
+    for part in ("3,600 s €1.00", "1,800 s €0.25", "So far €1.25"):
+        assert part in page
+    assert "€0.50/h" in page
+    assert f"max €2.00 . Price capped by quote {reload_lease(lease).quote_id}" in page
 
 
 def test_the_cost_bar_is_labelled_with_amounts(portal: PortalSession) -> None:
