@@ -1,6 +1,7 @@
 """Coverage of usage by a commitment: which active unit-seconds the committed units pay for.
 
-In every second as many active units are covered as were committed to. Where more are active, the
+In every second as many active units are covered as were committed to; several commitments are used in
+their order, each for what those before it left. Where more are active, the
 dearest is covered first; only quotes make prices differ. At the same price it is the lease that was
 requested first; lease ids sort by time of creation. A lease has one active interval at a time, so two
 intervals of one lease never compete.
@@ -9,9 +10,12 @@ Times are whole seconds and amounts are unit-seconds: integers throughout.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+Span = tuple[int, int, int]  # start, end, units
+Coverage = dict[tuple[object, ...], int]  # unit-seconds by key
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,10 +48,16 @@ class FreeUnits:
         self._at = [start, end]
         self._free = [units, 0]  # from each time on; none after the last
 
-    def take(self, start: int, end: int, units: int) -> int:
-        """Take up to `units` in each second of [start, end) and return the unit-seconds taken."""
+    def take(self, start: int, end: int, units: int, rest: list[Span] | None = None) -> int:
+        """Take up to `units` in each second of [start, end) and return the unit-seconds taken.
+
+        What is not taken is appended to `rest`.
+        """
+        whole = start, end
         start, end = max(start, self._at[0]), min(end, self._at[-1])
         if start >= end:
+            if rest is not None:
+                rest.append((*whole, units))
             return 0
         first, last = self._cut(start), self._cut(end)
         taken = 0
@@ -55,6 +65,10 @@ class FreeUnits:
             part = min(units, self._free[n])
             taken += part * (self._at[n + 1] - self._at[n])
             self._free[n] -= part
+            if rest is not None and part < units:
+                rest.append((self._at[n], self._at[n + 1], units - part))
+        if rest is not None:
+            rest += [(at, until, units) for at, until in ((whole[0], start), (end, whole[1])) if at < until]
         self._join(first, last)
         return taken
 
@@ -82,10 +96,14 @@ class FreeUnits:
         self._free[since:until] = [self._free[n] for n in kept]
 
 
-def covered_unit_seconds(stretches: Iterable[ActiveUnits], free: FreeUnits) -> dict[tuple[object, ...], int]:
-    """Return the covered unit-seconds of each interval by key, leaving out intervals with none."""
-    found = dict[tuple[object, ...], int]()
+def covered_unit_seconds(stretches: Iterable[ActiveUnits], commitments: Sequence[FreeUnits]) -> list[Coverage]:
+    """Return what each commitment covers of each interval, leaving out intervals with none."""
+    found: list[Coverage] = [{} for _ in commitments]
     for each in sorted(stretches, key=lambda stretch: stretch.rank):
-        if taken := free.take(each.start, each.end, each.units):
-            found[each.key] = found.get(each.key, 0) + taken
+        spans: list[Span] = [(each.start, each.end, each.units)]
+        for n, free in enumerate(commitments):
+            rest: list[Span] | None = [] if n + 1 < len(commitments) else None
+            if taken := sum(free.take(*span, rest) for span in spans):
+                found[n][each.key] = found[n].get(each.key, 0) + taken
+            spans = rest or []
     return found

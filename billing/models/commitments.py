@@ -1,9 +1,9 @@
 """Units of an offering that a tenant pays for around the clock, used or not."""
 
-from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
+from django.contrib.postgres.fields import DateTimeRangeField
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 
 from billing.models.default_ids import ID_LENGTH, commitment_id
 from broker.models import Offering
@@ -11,7 +11,7 @@ from tenants.models.tenants import TenantOwned
 
 
 class Commitment(TenantOwned):
-    """A commitment to one offering; one at a time.
+    """A commitment to one offering; several at a time add up.
 
     It can be ended, but not before the end of a month that is closed.
     """
@@ -27,17 +27,10 @@ class Commitment(TenantOwned):
 
     class Meta:
         constraints = [
-            ExclusionConstraint(
-                name="one_commitment_at_a_time",
-                expressions=[
-                    (F("tenant"), RangeOperators.EQUAL),
-                    (F("offering"), RangeOperators.EQUAL),
-                    ("valid", RangeOperators.OVERLAPS),
-                ],
-            ),
             models.CheckConstraint(condition=Q(units__gt=0, nano_per_hour__gt=0), name="commitment_of_something"),
             models.CheckConstraint(condition=Q(valid__isempty=False), name="commitment_lasts"),
         ]
+        indexes = [GistIndex(fields=["tenant", "offering", "valid"], name="commitments_in_force")]
 
     def __str__(self) -> str:
         return self.id

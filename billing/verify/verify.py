@@ -23,7 +23,8 @@ These are the rules, and all that it assumes:
 * A commitment covers, in every second of the invoice's month in which it is valid, as many active units of
   its offering as were committed to, the dearest first, then in the order of the leases' ids; not usage that
   is preempted for free, or late. Covered seconds cost the committed price where that is lower than their own.
-  Units that nobody used cost the committed price as well, on a line of their own.
+  Units that nobody used cost the committed price as well, on a line of their own. Where several commitments
+  to an offering are valid, each covers what those listed before it left.
 * A tiered price (`graduated`) applies to all that the tenant uses of the offering in the month, in the order
   of start, lease and transition, except covered usage: the first unit-seconds at the base price,
   those from `from_s` on at the tier's price. With `volume`, all usage is at the price of the tier that the
@@ -904,11 +905,12 @@ def _commitments(report: Report) -> None:
     """Reduce lines for covered seconds and add lines for unused committed units."""
     unused = list[tuple[Commitment, int, int]]()
     month = next((m for m in report.bundle.months if m.label == report.bundle.invoice.month), None)
-    held, order = (report.bundle.commitments, [(each.offering, each.since) for each in report.bundle.commitments])
-    if order != sorted(order) or any(
-        a.offering == b.offering and (a.until is None or a.until > b.since) for a, b in pairwise(held)
-    ):
+    held = report.bundle.commitments
+    order = [(each.offering, each.since, each.id) for each in held]
+    overlaps = (a.offering == b.offering and (a.until is None or a.until > b.since) for a, b in pairwise(held))
+    if order != sorted(set(order)) or (report.bundle.version < CEILINGS and any(overlaps)):
         report.differences.append("the commitments: two of one offering overlap, or they are not sorted")
+    spans = dict[Commitment, tuple[datetime, datetime]]()
     for agreed in held:
         if month is None or agreed.units < 1 or agreed.nano_per_hour < 1:
             report.differences.append(f"commitment {agreed.id}: it is empty")
@@ -917,8 +919,10 @@ def _commitments(report: Report) -> None:
         if since >= until:
             report.differences.append(f"commitment {agreed.id}: it is not valid in the month")
             continue
-        whole = (until - since) // SECOND * agreed.units
-        found = _sweep(agreed, since, until, report.used.get(agreed.offering, []))
+        spans[agreed] = since, until
+    shares = _sweep(report, spans)
+    for agreed, (since, until) in spans.items():
+        whole, found = (until - since) // SECOND * agreed.units, shares[agreed]
         less = dict[Key, int]()
         for use, seconds in found:
             cheaper = max(use.price.nano_per_hour - agreed.nano_per_hour, 0) * seconds
@@ -935,28 +939,43 @@ def _commitments(report: Report) -> None:
             _carried(report, SHORT, "shortfall", agreed.id, left * nano, base=whole * nano)
 
 
-def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]) -> list[tuple[Use, int]]:
+Spans = dict[Commitment, tuple[datetime, datetime]]
+
+
+def _sweep(report: Report, spans: Spans) -> dict[Commitment, list[tuple[Use, int]]]:
     """Share the committed units among the active leases, at every moment of the month.
 
-    Goes from one start or end of usage to the next.
+    Goes from one start or end of usage or of a commitment to the next.
     """
-    here = [use for use in uses if use.on_time and use.start < until and use.end > since]
-    turns = dict[datetime, tuple[list[int], list[int]]]()
-    for n, use in enumerate(here):
-        turns.setdefault(max(use.start, since), ([], []))[0].append(n)
-        turns.setdefault(min(use.end, until), ([], []))[1].append(n)
-    active, found = list[tuple[int, str, int]](), [0] * len(here)
-    for (at, (begin, end)), (then, _) in pairwise([*sorted(turns.items()), (until, ([], []))]):
-        gone = set(end)
-        active = sorted([one for one in active if one[2] not in gone] + [_rank(here[n], n) for n in begin])
-        left = agreed.units
-        for _, _, n in active:
-            if not left:
-                break
-            taken = min(left, here[n].units)
-            found[n] += (then - at) // SECOND * taken
-            left -= taken
-    return [(use, seconds) for use, seconds in zip(here, found, strict=True) if seconds]
+    found: dict[Commitment, list[tuple[Use, int]]] = {}
+    for offering in {agreed.offering for agreed in spans}:
+        together = {agreed: span for agreed, span in spans.items() if agreed.offering == offering}
+        here = [use for use in report.used.get(offering, []) if use.on_time]
+        turns = dict[datetime, tuple[list[int], list[int]]]()
+        for span in together.values():
+            for at in span:
+                turns.setdefault(at, ([], []))
+        for n, use in enumerate(here):
+            turns.setdefault(use.start, ([], []))[0].append(n)
+            turns.setdefault(use.end, ([], []))[1].append(n)
+        active, taken = list[tuple[int, str, int]](), {agreed: [0] * len(here) for agreed in together}
+        for (at, (begin, end)), (then, _) in pairwise(sorted(turns.items())):
+            gone = set(end)
+            active = sorted([one for one in active if one[2] not in gone] + [_rank(here[n], n) for n in begin])
+            left = [(agreed, agreed.units) for agreed, (since, until) in together.items() if since <= at < until]
+            for _, _, n in active:
+                units = here[n].units
+                while left and units:
+                    agreed, free = left[0]
+                    share = min(free, units)
+                    taken[agreed][n] += (then - at) // SECOND * share
+                    units -= share
+                    left = [(agreed, free - share), *left[1:]] if free > share else left[1:]
+                if not left:
+                    break
+        for agreed in together:
+            found[agreed] = [(use, seconds) for use, seconds in zip(here, taken[agreed], strict=True) if seconds]
+    return found
 
 
 def _rank(use: Use, n: int) -> tuple[int, str, int]:

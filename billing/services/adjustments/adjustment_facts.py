@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
@@ -86,6 +87,14 @@ def commitments_json(invoice: Invoice) -> list[Facts]:
     """Describe the month's commitments, by offering."""
     held = commitment_adjustments.commitments_in_force(invoice.tenant_id, invoice.period, invoice.currency)
     return [_commitment_json(each, invoice.period.span.upper) for each in held]
+
+
+def have_overlaps(commitments: list[Facts]) -> bool:
+    """Return whether two commitments, as facts, hold for one offering at one time."""
+    return any(
+        a["offering"] == b["offering"] and (a["until"] is None or a["until"] > b["since"])
+        for a, b in pairwise(commitments)
+    )
 
 
 def _commitment_json(agreed: Commitment, end: datetime) -> Facts:

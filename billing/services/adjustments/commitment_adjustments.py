@@ -6,8 +6,10 @@ which seconds are covered.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from billing.domain.commitments import ActiveUnits, FreeUnits, covered_unit_seconds
 from billing.models import AdjustmentKind, BillingPeriod, Commitment, PriceVersion
@@ -76,13 +78,17 @@ def commitment_usage(tenant_id: str, month: BillingPeriod, currency: str, *, rul
     """
     held = commitments_in_force(tenant_id, month, currency)
     uses = _month_charges(month, held, rules) if held else {}
-    return [_covered_usage(commitment, month, uses.get(commitment.offering_id, [])) for commitment in held]
+    return [
+        covered
+        for offering, together in groupby(held, lambda commitment: commitment.offering_id)
+        for covered in _covered_usage(list(together), month, uses.get(offering, []))
+    ]
 
 
 def commitments_in_force(tenant_id: str, month: BillingPeriod, currency: str) -> list[Commitment]:
-    """Return the commitments that hold in a month, by offering and start."""
+    """Return the commitments that hold in a month, by offering, start and id: the order of their use."""
     rows = Commitment.objects.filter(tenant_id=tenant_id, currency=currency, valid__overlap=month.span)
-    return sorted(rows.select_related("offering"), key=lambda row: (row.offering_id, row.valid.lower))
+    return sorted(rows.select_related("offering"), key=lambda row: (row.offering_id, row.valid.lower, row.pk))
 
 
 def commitment_span(commitment: Commitment, month: BillingPeriod) -> tuple[datetime, datetime]:
@@ -92,22 +98,29 @@ def commitment_span(commitment: Commitment, month: BillingPeriod) -> tuple[datet
 
 
 def _covered_usage(
-    commitment: Commitment, month: BillingPeriod, uses: list[tuple[LineKey, ActiveUnits]]
-) -> CoveredUsage:
-    since, until = (int(at.timestamp()) for at in commitment_span(commitment, month))
-    free = FreeUnits(since, until, commitment.units)
-    found = covered_unit_seconds((each for _, each in uses), free)
-    lines = defaultdict[LineKey, int](int)
-    for line, each in uses:
-        if each.key in found:
-            lines[line] += found[each.key]
-    return CoveredUsage(
-        commitment=commitment,
-        committed=commitment.units * (until - since),
-        uses=found,  # type: ignore[arg-type]  # the keys that _uses gave
-        lines=dict(lines),
-        unused=free.left,
-    )
+    together: list[Commitment], month: BillingPeriod, uses: list[tuple[LineKey, ActiveUnits]]
+) -> Iterator[CoveredUsage]:
+    """Yield the coverage by each of the commitments to one offering."""
+    spans = [_epoch_span(commitment, month) for commitment in together]
+    free = [FreeUnits(*span, commitment.units) for span, commitment in zip(spans, together, strict=True)]
+    covered = covered_unit_seconds((each for _, each in uses), free)
+    for commitment, (since, until), left, found in zip(together, spans, free, covered, strict=True):
+        lines = defaultdict[LineKey, int](int)
+        for line, each in uses:
+            if each.key in found:
+                lines[line] += found[each.key]
+        yield CoveredUsage(
+            commitment=commitment,
+            committed=commitment.units * (until - since),
+            uses=found,  # type: ignore[arg-type]  # the keys that _month_charges gave
+            lines=dict(lines),
+            unused=left.left,
+        )
+
+
+def _epoch_span(commitment: Commitment, month: BillingPeriod) -> tuple[int, int]:
+    since, until = commitment_span(commitment, month)
+    return int(since.timestamp()), int(until.timestamp())
 
 
 def _month_charges(

@@ -1,4 +1,4 @@
-"""Rules shared by commitments and minimums: one at a time per tenant, never edited."""
+"""Rules shared by commitments and minimums, which are never edited."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,12 +41,12 @@ def round_up_span(
 
 @contextmanager
 def agreement_transaction(
-    tenant: Tenant, *, prepaid: ProblemError, overlaps: ProblemError, now: datetime
+    tenant: Tenant, *, prepaid: ProblemError, overlaps: ProblemError | None = None, now: datetime
 ) -> Iterator[None]:
     """Write an agreement in the tenant's RLS scope, then refresh its drafts.
 
     The tenant's payment terms cannot change meanwhile. Raises `prepaid` if the tenant pays in advance,
-    and `overlaps` if PostgreSQL finds another agreement in that time.
+    and `overlaps` if PostgreSQL refuses another agreement in that time.
     """
     with tenant_scope(tenant.pk):
         lock_tenant_funds(tenant.pk)
@@ -57,6 +57,8 @@ def agreement_transaction(
             with transaction.atomic():
                 yield
         except IntegrityError as taken:
+            if overlaps is None:
+                raise
             raise overlaps from taken
         drafts.refresh_drafts(tenant, now=now)
 

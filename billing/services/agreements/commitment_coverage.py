@@ -25,7 +25,7 @@ class CoverageDay:
     since: datetime
     until: datetime
     covered: int = 0
-    beyond: int = 0  # active beyond the commitment
+    beyond: int = 0  # active beyond all commitments to the offering
     unused: int = 0
 
 
@@ -77,6 +77,7 @@ def coverage_in_month(commitment: Commitment, month: BillingPeriod, *, until: da
     boundaries = _day_boundaries(since, ends, ZoneInfo(month.time_zone))
     rows = query_rows(
         "billing/agreements/commitment_coverage",
+        commitment=commitment.pk,
         tenant=commitment.tenant_id,
         offering=commitment.offering_id,
         units=commitment.units,

@@ -23,10 +23,6 @@ from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 MAX_UNITS = 100_000
 
 
-class CommitmentOverlaps(ProblemError):
-    code, status, title = "commitment-overlaps", 409, "A commitment to this offering already exists in this period"
-
-
 class CommitmentPrepaid(ProblemError):
     code, status, title = "commitment-prepaid", 409, "The tenant is prepaid"
 
@@ -46,7 +42,7 @@ def create_commitment(
     """Commit a tenant to so many units in every second of [since, until).
 
     Without `until` it holds until it is ended. Both are rounded up to whole seconds. It begins now or
-    later: earlier usage already had a price.
+    later: earlier usage already had a price. It adds to other commitments to the offering.
     """
     price_list.check_price(tenant.currency, nano_per_hour)
     if nano_per_hour == 0:
@@ -63,11 +59,7 @@ def create_commitment(
         "Unused commitments are billed at the end of the month, which prepaid tenants cannot be.",
         fix="Change the tenant to payment by invoice first.",
     )
-    overlaps = CommitmentOverlaps(
-        f"Another commitment to {offering.label} is active in this period.",
-        fix="End the other commitment first, or start after its end.",
-    )
-    with agreement_rules.agreement_transaction(tenant, prepaid=prepaid, overlaps=overlaps, now=now):
+    with agreement_rules.agreement_transaction(tenant, prepaid=prepaid, now=now):
         agreed = Commitment.objects.create(
             tenant=tenant,
             offering=offering,

@@ -238,6 +238,7 @@ def _collect(
     commitments = adjustment_facts.commitments_json(invoice)
     more = more or bool(charged.volumes or commitments)
     ceilings = charged.capped or bool(more and charged.promised and rules_of(invoice) == RULES)
+    ceilings = ceilings or adjustment_facts.have_overlaps(commitments)
     more = more or ceilings
     span = DateTimeTZRange(months[0].span.lower, end)
     versions = _versions(invoice, priced, charged.promised if ceilings else set(), span)

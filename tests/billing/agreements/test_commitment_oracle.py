@@ -58,7 +58,8 @@ def create_random_usage(chance: random.Random) -> tuple[RandomTenant, datetime]:
             add_quote(lease, version)
     for what in (offering, other):
         cut = since + timedelta(seconds=chance.randrange(60, 50 * MINUTES))
-        for start, until in pairwise([since, cut, since + timedelta(minutes=MINUTES)]):
+        spans = list(pairwise([since, cut, since + timedelta(minutes=MINUTES)]))
+        for start, until in [*spans, (since + timedelta(seconds=chance.randrange(2000)), cut + timedelta(hours=1))]:
             commitments.create_commitment(
                 story.tenant,
                 what,
@@ -87,7 +88,9 @@ def per_second_amounts(story: RandomTenant) -> tuple[dict[Key, Fraction], Fracti
         for n in range(int((each.valid.upper - each.valid.lower).total_seconds())):
             held[each.valid.lower + timedelta(seconds=n)].append(each)
     for second in {*active, *held}:
-        left = {each.offering_id: [each.units, each.nano_per_hour] for each in held[second]}
+        left = defaultdict[str, list[list[int]]](list)
+        for each in sorted(held[second], key=lambda each: (each.valid.lower, each.pk)):
+            left[each.offering_id].append([each.units, each.nano_per_hour])
         paid = dict[str, tuple[int, int]]()
         for use in active[second]:
             price = next(p for p in prices if p.offering_id == use.offering_id and second in p.valid)
@@ -98,12 +101,13 @@ def per_second_amounts(story: RandomTenant) -> tuple[dict[Key, Fraction], Fracti
         for use in sorted(active[second], key=lambda use: (-paid[use.lease_id][1], use.lease_id)):
             line, nano = paid[use.lease_id]
             cost = use.quantity * nano
-            if use.offering_id in left:
-                covered = min(use.quantity, left[use.offering_id][0])
-                left[use.offering_id][0] -= covered
-                cost -= covered * max(0, nano - left[use.offering_id][1])
+            units = use.quantity
+            for free in left[use.offering_id]:
+                covered = min(units, free[0])
+                free[0], units = free[0] - covered, units - covered
+                cost -= covered * max(0, nano - free[1])
             found[use.project_id, use.offering_id, line] += Fraction(cost, 3600 * 10**9)
-        short += sum(Fraction(units * nano, 3600 * 10**9) for units, nano in left.values())
+        short += sum(Fraction(units * nano, 3600 * 10**9) for each in left.values() for units, nano in each)
     return dict(found), short
 
 

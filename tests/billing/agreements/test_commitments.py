@@ -7,8 +7,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from billing.models import Commitment, InvoiceAdjustment, PriceVersion, RateCard
-from billing.services.agreements import commitments
-from billing.services.agreements.commitments import CommitmentOverlaps, CommitmentPrepaid
+from billing.services.adjustments.commitment_adjustments import commitments_in_force
+from billing.services.agreements import commitment_coverage, commitments
+from billing.services.agreements.commitments import CommitmentPrepaid
 from billing.services.documents import invoice_bundles
 from billing.services.funds.accounts import account_terms
 from billing.services.funds.accounts.account_terms import HasCommitment
@@ -214,8 +215,6 @@ def test_consecutive_commitments_share_one_shortfall_line() -> None:
     offering = create_priced_offering(EURO)
     noon = START + timedelta(hours=12)
     first = create_commitment_terms(tenant, offering, 1, EURO // 2)
-    with pytest.raises(CommitmentOverlaps):
-        create_commitment_terms(tenant, offering, since=noon)
     commitments.end_commitment(first, at=noon, actor=OPERATOR, now=START)
     create_commitment_terms(tenant, offering, 2, EURO // 4, since=noon, until=START + timedelta(days=1))
     other = create_priced_offering(EURO)
@@ -224,6 +223,32 @@ def test_consecutive_commitments_share_one_shortfall_line() -> None:
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 600 + 25), ("shortfall", 1200 + 25 + 22 * 25)]
     assert len({row.source for row in _rows(tenant, "shortfall")}) == 2
+    verify_invoice(final)
+
+
+def test_commitments_to_one_offering_add_up() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    create_commitment_terms(tenant, offering, 1, EURO // 2, until=START + timedelta(hours=20))
+    create_commitment_terms(
+        tenant, offering, 2, EURO // 4, since=START + timedelta(hours=5), until=START + timedelta(days=1)
+    )
+    add_ended_lease(project, offering, START, 10 * HOUR, quantity=2)
+    add_ended_lease(project, offering, START + timedelta(hours=8), 4 * HOUR, quantity=2)
+    draft = create_draft(tenant)
+    with tenant_scope(tenant.pk):
+        first, second = (
+            commitment_coverage.coverage_in_month(each, draft.period, until=CLOSES)
+            for each in commitments_in_force(tenant.pk, draft.period, "EUR")
+        )
+    assert first is not None
+    assert second is not None
+    assert [day // HOUR for day in (first.covered, first.unused, first.beyond)] == [12, 8, 5 + 2]
+    assert [day // HOUR for day in (second.covered, second.unused, second.beyond)] == [3 + 4 + 2, 29, 2]
+    final = close_and_get_invoice(tenant)
+    # Covered: 12 h at 0.50 and 9 h at 0.25; beyond: one unit from 0 to 5 h, one from 8 to 10 h.
+    assert line_amounts(final) == [(offering.pk, 600 + 225 + 700), ("shortfall", 400 + 29 * 25)]
+    assert len(_rows(tenant, "commit")) == 2
     verify_invoice(final)
 
 
@@ -299,6 +324,7 @@ def test_the_verifier_finds_an_altered_commitment_in_a_bundle() -> None:
         assert not check(write_bundle(good | {"commitments": [found | change]})).equal, change
     assert not check(write_bundle(good | {"commitments": []})).equal
     assert not check(write_bundle(good | {"commitments": [found, found | {"id": "com_2"}]})).equal
+    assert not check(write_bundle(good | {"commitments": [found, found]})).equal
     for n in range(len(good["carried"])):
         assert not check(write_bundle(good | {"carried": good["carried"][:n] + good["carried"][n + 1 :]})).equal
 

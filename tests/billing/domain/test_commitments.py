@@ -36,7 +36,7 @@ def test_covered_usage_equals_a_second_by_second_calculation(
                 left -= min(left, use.units)
         unused += left
     free = FreeUnits(since, since + lasts, units)
-    found = covered_unit_seconds(uses, free)
+    (found,) = covered_unit_seconds(uses, [free])
     assert found == {key: seconds for key, seconds in wanted.items() if seconds}
     assert free.left == unused
     assert sum(found.values()) + free.left == units * lasts
@@ -54,3 +54,24 @@ def test_usage_outside_the_commitment_consumes_nothing() -> None:
     free = FreeUnits(50, 60, 2)
     assert [free.take(0, 50, 1), free.take(60, 90, 1), free.take(55, 55, 1)] == [0, 0, 0]
     assert free.left == 20
+
+
+@given(lease_usages(), st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(1, 4)), max_size=4))
+def test_several_commitments_cover_in_order_second_by_second(
+    uses: list[ActiveUnits], spans: list[tuple[int, int, int]]
+) -> None:
+    wanted = [dict[tuple[object, ...], int]() for _ in spans]
+    for second in range(130):
+        left = [units if since <= second < since + lasts else 0 for since, lasts, units in spans]
+        for use in sorted(uses, key=lambda use: use.lease):
+            need = use.units if use.start <= second < use.end else 0
+            for n, free in enumerate(left):
+                share = min(free, need)
+                wanted[n][use.key] = wanted[n].get(use.key, 0) + share
+                left[n], need = free - share, need - share
+    free = [FreeUnits(since, since + lasts, units) for since, lasts, units in spans]
+    found = covered_unit_seconds(uses, free)
+    assert found == [{key: seconds for key, seconds in each.items() if seconds} for each in wanted]
+    assert [sum(each.values()) + one.left for each, one in zip(found, free, strict=True)] == [
+        lasts * units for _, lasts, units in spans
+    ]
