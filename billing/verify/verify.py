@@ -22,7 +22,7 @@ These are the rules, and all that it assumes:
   once to the minor unit, half up. The total is the sum of the lines, and of the tax on them if any.
 * A commitment covers, in every second of the invoice's month in which it is valid, as many active units of
   its offering as were committed to, the dearest first, then in the order of the leases' ids; not usage that
-  is preempted for free, or late. Covered seconds cost the committed price where that is lower than their own.
+  is preempted for free. Covered seconds cost the committed price where that is lower than their own.
   Units that nobody used cost the committed price as well, on a line of their own. Where several commitments
   to an offering are valid, each covers what those listed before it left.
 * A tiered price (`graduated`) applies to all that the tenant uses of the offering in the month, in the order
@@ -38,8 +38,12 @@ These are the rules, and all that it assumes:
   difference is a line.
 * Tax is the sum of a category's lines × its rate, rounded once, half up. Each line has its share of that,
   rounded down; missing minor units go to the lines with the largest remainders, the first of equal ones first.
-* Usage that became known after its month was closed is listed as `late` and is on a later invoice.
-* Approved corrections are listed as `corrected`: more or less usage, or another price for it. Whether they
+* Usage that became known after its month was closed is listed as `late` and is on a later invoice. What the
+  month's commitments have left after all usage on earlier invoices was paid as unused units, so late seconds
+  cost nothing there. Other late seconds continue the tiers of their month, after usage on earlier invoices. Up
+  to version 7, they are under no commitment, and in the tiers of the invoice's month.
+* Approved corrections are listed as `corrected`: more or less usage, or another price for it. Added usage is
+  under commitments and in tiers like other usage of its month, since version 8. Whether they
   are justified is not checked; that they are computed correctly, and make no line negative, is.
 
 The exit code is 0 if the invoice follows from what happened, 1 if it does not, with the differences, and
@@ -335,6 +339,7 @@ class Bundle:
     leases: tuple[Lease, ...]
     volumes: tuple[Volume, ...]
     commitments: tuple["Commitment", ...]
+    corrected_before: tuple[Corrected, ...]  # usage that corrections added to earlier invoices
     sealed: bool  # its bytes are those that were written
     version: int
 
@@ -367,13 +372,14 @@ def read(raw: bytes) -> Bundle:
     more = (MONTH if version >= MONTHLY else {}) | (REPAIRED if version >= CORRECTED else {})
     volumes = {"volumes": _list(_volume)} if version >= VOLUMES else {}
     volumes |= {"commitments": _list(_commitment)} if version >= COMMITTED else {}
+    volumes |= {"corrected_before": REPAIRED["corrected"]} if version >= CEILINGS else {}
     parts = _shaped(found, whole | taxes | more | volumes, "the bundle")
     sealed, _, digest = raw.rpartition(SEAL)
     mine = hashlib.sha256(sealed).hexdigest()
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *REPAIRED, "volumes", "commitments")},
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *REPAIRED, *LATER)},
         sealed=digest == b'"%s"}\n' % mine.encode(),
         version=version,
     )
@@ -483,6 +489,7 @@ _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_m
 _tier = _made(Tier, from_s=_count, nano_per_hour=_digits)
 _tiered_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
                       own=_whether, free_start_s=_count, model=_text, tiers=_list(_tier))  # fmt: skip
+LATER = ("volumes", "commitments", "corrected_before")
 REPAIRED: dict[str, Parser] = {
     "corrected": _list(
         _made(
@@ -545,7 +552,9 @@ class Use:
     key: Key
     price: Price
     units: int
-    on_time: bool  # of the invoice's own month
+    month: str
+    here: bool  # on this invoice, rather than on an earlier one
+    nano: int  # per hour, for one unit
     valid: Price | None  # in its seconds, if it has the price of a quote instead
     covered: int = 0  # of its seconds
 
@@ -570,6 +579,18 @@ class Sum:
         return int(self.amount * HOUR * NANO)
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """An interval that an earlier invoice charged."""
+
+    lease: "Lease"
+    begun: "LeaseTransition"
+    start: datetime
+    end: datetime
+    ran: timedelta | None
+    month: str
+
+
 @dataclass
 class Report:
     """The recomputed invoice and all differences from the given one."""
@@ -578,6 +599,7 @@ class Report:
     offered: dict[str, list[Price]] = field(default_factory=dict)
     sums: dict[Key, Sum] = field(default_factory=dict)
     used: dict[str, list[Use]] = field(default_factory=dict)  # by offering, what counts for its tiers
+    earlier: list["Earlier"] = field(default_factory=list)
     carried: list[Carried] = field(default_factory=list)
     transitions: int = 0
     stretches: int = 0
@@ -625,6 +647,7 @@ def check(raw: bytes) -> Report:
         if any(size.gib < 0 for size in volume.steps):
             report.differences.append(f"{volume.id}: its size is negative")
         _live(report, volume.life)
+    _count_earlier(report)
     _carry(report)
     _compare(report)
     return report
@@ -743,11 +766,14 @@ def _live(report: Report, lease: Lease) -> None:
             found.add(part)
             if month.label == report.bundle.invoice.month or part in lease.late:
                 charged = True
-                _charge(report, lease, begun, start, end, ran.get(begun.seq))
+                _charge(report, lease, begun, start, end, ran.get(begun.seq), month.label)
+            else:
+                report.earlier.append(Earlier(lease, begun, start, end, ran.get(begun.seq), month.label))
     for part in lease.late:
         if part not in found:
             report.differences.append(f"{lease.id}: transition {part.seq} starts no charged interval in {part.month}")
-    if not charged and lease.id not in {part.lease for part in report.bundle.corrected}:
+    told = {part.lease for part in report.bundle.corrected} | {each.lease.id for each in report.earlier}
+    if not charged and (lease.id not in told or report.bundle.version < CORRECTED):
         report.differences.append(f"{lease.id}: it is in the bundle but not on this invoice")
 
 
@@ -765,6 +791,39 @@ def _correct(report: Report, part: Corrected) -> None:
     line.unit_seconds += part.sign * seconds
     nano = part.sign * part.nano_per_hour if part.instead is None else part.instead - part.nano_per_hour
     line.amount += Fraction(nano, NANO) * seconds / HOUR
+    if part.sign == 1 and report.bundle.version >= CEILINGS:
+        _count_added(report, part, here=True)
+
+
+def _count_added(report: Report, part: Corrected, *, here: bool) -> None:
+    """Count usage that a correction added for commitments and tiers."""
+    month = next((m.label for m in report.bundle.months if m.start <= part.start < m.end), None)
+    price = next((price for price in report.bundle.prices if price.id == part.price), None)
+    if month is None or price is None:
+        report.differences.append(f"{part.lease}, {part.correction}: its month or its price is not in the bundle")
+        return
+    promise = next((lease.promised for lease in report.bundle.leases if lease.id == part.lease), None)
+    promise = promise if promise and promise.offering == part.offering else None
+    offered = report.offered.get(part.offering, [])
+    paid = next(_capped(offered, promise, part.start, part.end), None)
+    valid = paid[3] if paid and paid[0].id == part.price else None
+    seconds = (part.end - part.start) // SECOND * part.quantity
+    key = part.project, part.offering, part.price
+    use = Use(part.start, part.lease, 0, seconds, key, price, part.quantity, month, here, part.nano_per_hour, valid)
+    report.used.setdefault(part.offering, []).append(use)
+
+
+def _count_earlier(report: Report) -> None:
+    """Count usage on earlier invoices where late usage of its month and offering is on this one."""
+    if report.bundle.version < CEILINGS:
+        return
+    own = report.bundle.invoice.month
+    late = {(use.key[1], use.month) for uses in report.used.values() for use in uses if use.month != own}
+    for each in report.earlier:
+        if (each.begun.offering, each.month) in late:
+            _charge(report, each.lease, each.begun, each.start, each.end, each.ran, each.month, here=False)
+    for part in report.bundle.corrected_before:
+        _count_added(report, part, here=False)
 
 
 def _taken(lease: Lease) -> dict[int, timedelta]:
@@ -781,33 +840,42 @@ def _taken(lease: Lease) -> dict[int, timedelta]:
 
 
 def _charge(
-    report: Report, lease: Lease, begun: LeaseTransition, start: datetime, end: datetime, ran: timedelta | None
+    report: Report,
+    lease: Lease,
+    begun: LeaseTransition,
+    start: datetime,
+    end: datetime,
+    ran: timedelta | None,
+    month: str,
+    *,
+    here: bool = True,
 ) -> None:
-    """Charge an interval within one month at the prices valid in it.
+    """Charge an interval within one month at the prices valid in it, or count it if that is not `here`.
 
     A preempted run that was short enough is free.
     """
-    report.stretches += 1
+    report.stretches += here
     priced = 0
     promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
     for price, since, until, valid in _capped(report.offered.get(begun.offering, []), promise, start, end):
         seconds = (until - since) // SECOND
         priced += seconds
-        line = report.sums.setdefault((begun.project, begun.offering, price.id), Sum())
-        line.leases.add(lease.id)
-        if ran is not None and ran < price.free_start_s * SECOND:
-            line.given_back_s += seconds * begun.quantity
-            line.given_back += price.nano_per_hour * seconds * begun.quantity
+        free = ran is not None and ran < price.free_start_s * SECOND
+        key, used = (begun.project, begun.offering, price.id), seconds * begun.quantity
+        if not free and (promise is None or report.bundle.version >= CEILINGS):
+            use = Use(since, lease.id, begun.seq, used, key, price, begun.quantity, month, here, price.nano_per_hour,
+                      valid)  # fmt: skip
+            report.used.setdefault(begun.offering, []).append(use)
+        if not here:
             continue
-        if promise is None or report.bundle.version >= CEILINGS:
-            key = begun.project, begun.offering, price.id
-            of = report.bundle.invoice.month
-            on_time = any(m.label == of and m.start <= since < m.end for m in report.bundle.months)
-            report.used.setdefault(begun.offering, []).append(
-                Use(since, lease.id, begun.seq, seconds * begun.quantity, key, price, begun.quantity, on_time, valid)
-            )
-        line.unit_seconds += seconds * begun.quantity
-        line.amount += Fraction(price.nano_per_hour, NANO) * seconds * begun.quantity / HOUR
+        line = report.sums.setdefault(key, Sum())
+        line.leases.add(lease.id)
+        if free:
+            line.given_back_s += used
+            line.given_back += price.nano_per_hour * used
+            continue
+        line.unit_seconds += used
+        line.amount += Fraction(price.nano_per_hour, NANO) * used / HOUR
     if priced != (seconds := (end - start) // SECOND):
         report.differences.append(
             f"{lease.id}: of the {_grouped(seconds)} s from {_utc(start)} to {_utc(end)}, {_grouped(priced)} s have a"
@@ -871,7 +939,11 @@ def _carry(report: Report) -> None:
     """Apply the month's adjustments in their fixed order."""
     invoice = report.bundle.invoice
     _commitments(report)
-    _tiers(report)
+    _tiers(report, invoice.month)
+    for month in report.bundle.months:
+        if month.label != invoice.month and report.bundle.version >= CEILINGS:
+            _late_commitments(report, month)
+            _tiers(report, month.label)
     for percent in (True, False):
         for discount in report.bundle.discounts:
             if (discount.percent_bp is not None) == percent:
@@ -916,16 +988,16 @@ def _commitments(report: Report) -> None:
             report.differences.append(f"commitment {agreed.id}: it is empty")
             continue
         since, until = max(agreed.since, month.start), min(agreed.until or month.end, month.end)
-        if since >= until:
+        if since < until:
+            spans[agreed] = since, until
+        elif report.bundle.version < CEILINGS or not any(_valid_in(agreed, each) for each in report.bundle.months):
             report.differences.append(f"commitment {agreed.id}: it is not valid in the month")
-            continue
-        spans[agreed] = since, until
-    shares = _sweep(report, spans)
+    shares = _sweep(report, spans, report.bundle.invoice.month)
     for agreed, (since, until) in spans.items():
         whole, found = (until - since) // SECOND * agreed.units, shares[agreed]
         less = dict[Key, int]()
         for use, seconds in found:
-            cheaper = max(use.price.nano_per_hour - agreed.nano_per_hour, 0) * seconds
+            cheaper = max(use.nano - agreed.nano_per_hour, 0) * seconds
             less[use.key] = less.get(use.key, 0) + cheaper
             use.covered += seconds
         for key, num in sorted(less.items()):
@@ -942,15 +1014,38 @@ def _commitments(report: Report) -> None:
 Spans = dict[Commitment, tuple[datetime, datetime]]
 
 
-def _sweep(report: Report, spans: Spans) -> dict[Commitment, list[tuple[Use, int]]]:
+def _valid_in(agreed: Commitment, month: Month) -> tuple[datetime, datetime] | None:
+    """Return the part of a month in which a commitment is valid, or None."""
+    since, until = max(agreed.since, month.start), min(agreed.until or month.end, month.end)
+    return (since, until) if since < until else None
+
+
+def _late_commitments(report: Report, month: Month) -> None:
+    """Take late usage off its lines where commitments of its month were paid and not used."""
+    spans = {agreed: span for agreed in report.bundle.commitments if (span := _valid_in(agreed, month))}
+    shares = _sweep(report, spans, month.label)
+    for agreed in spans:
+        less = dict[Key, int]()
+        for use, seconds in shares[agreed]:
+            use.covered += seconds
+            if use.here:
+                less[use.key] = less.get(use.key, 0) + use.nano * seconds
+        for key, num in sorted(less.items()):
+            if (off := min(num, report.sums[key].exact)) > 0:
+                base = report.sums[key].exact
+                _carried(report, key, "commit", f"{agreed.id}/{month.label}", -off, base=base)
+
+
+def _sweep(report: Report, spans: Spans, month: str) -> dict[Commitment, list[tuple[Use, int]]]:
     """Share the committed units among the active leases, at every moment of the month.
 
-    Goes from one start or end of usage or of a commitment to the next.
+    Goes from one start or end of usage or of a commitment to the next. Usage on earlier invoices comes
+    first.
     """
     found: dict[Commitment, list[tuple[Use, int]]] = {}
     for offering in {agreed.offering for agreed in spans}:
         together = {agreed: span for agreed, span in spans.items() if agreed.offering == offering}
-        here = [use for use in report.used.get(offering, []) if use.on_time]
+        here = [use for use in report.used.get(offering, []) if use.month == month]
         turns = dict[datetime, tuple[list[int], list[int]]]()
         for span in together.values():
             for at in span:
@@ -958,12 +1053,12 @@ def _sweep(report: Report, spans: Spans) -> dict[Commitment, list[tuple[Use, int
         for n, use in enumerate(here):
             turns.setdefault(use.start, ([], []))[0].append(n)
             turns.setdefault(use.end, ([], []))[1].append(n)
-        active, taken = list[tuple[int, str, int]](), {agreed: [0] * len(here) for agreed in together}
+        active, taken = list[tuple[bool, int, str, int]](), {agreed: [0] * len(here) for agreed in together}
         for (at, (begin, end)), (then, _) in pairwise(sorted(turns.items())):
             gone = set(end)
-            active = sorted([one for one in active if one[2] not in gone] + [_rank(here[n], n) for n in begin])
+            active = sorted([one for one in active if one[3] not in gone] + [_rank(here[n], n) for n in begin])
             left = [(agreed, agreed.units) for agreed, (since, until) in together.items() if since <= at < until]
-            for _, _, n in active:
+            for *_, n in active:
                 units = here[n].units
                 while left and units:
                     agreed, free = left[0]
@@ -978,24 +1073,29 @@ def _sweep(report: Report, spans: Spans) -> dict[Commitment, list[tuple[Use, int
     return found
 
 
-def _rank(use: Use, n: int) -> tuple[int, str, int]:
-    return -use.price.nano_per_hour, use.lease, n
+def _rank(use: Use, n: int) -> tuple[bool, int, str, int]:
+    return use.here, -use.nano, use.lease, n
 
 
-def _tiers(report: Report) -> None:
+def _tiers(report: Report, month: str) -> None:
     """Reduce lines by what tiers and packages save against the price per hour."""
     kept, valid = dict[Key, int](), dict[Key, int]()
-    for uses in report.used.values():
+    own = report.bundle.invoice.month
+    for found in report.used.values():
+        uses = [use for use in found if use.month == month or report.bundle.version < CEILINGS]
         whole, position = sum(use.seconds - use.covered for use in uses), 0
-        for use in sorted(uses, key=lambda use: (use.start, use.lease, use.seq)):
+        for use in sorted(uses, key=lambda use: (month != own and use.here, use.start, use.lease, use.seq)):
             here, position = position, position + use.seconds - use.covered
-            own = _cheaper(use.price, here, position, whole)
-            other = own if use.valid is None else _cheaper(_below(use.valid, use.price), here, position, whole)
-            kept[use.key], valid[use.key] = kept.get(use.key, 0) + own, valid.get(use.key, 0) + other
+            if not use.here:
+                continue
+            saved = _cheaper(use.price, here, position, whole)
+            other = saved if use.valid is None else _cheaper(_below(use.valid, use.price), here, position, whole)
+            kept[use.key], valid[use.key] = kept.get(use.key, 0) + saved, valid.get(use.key, 0) + other
     for key, num in sorted((key, max(num, valid[key])) for key, num in kept.items()):
         off = min(num, report.sums[key].exact)
         if off > 0:
-            _carried(report, key, "tier", str(key[2]), -off, base=report.sums[key].exact)
+            source = str(key[2]) if month == own else f"{key[2]}/{month}"
+            _carried(report, key, "tier", source, -off, base=report.sums[key].exact)
 
 
 def _below(valid: Price, quoted: Price) -> Price:

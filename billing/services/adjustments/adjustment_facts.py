@@ -1,13 +1,23 @@
 """Agreements and adjustments of a month, as facts for the invoice bundle."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q
 
-from billing.models import Commitment, Discount, Invoice, InvoiceAdjustment, InvoiceLine, Minimum, PriceVersion
+from billing.models import (
+    BillingPeriod,
+    Commitment,
+    Discount,
+    Invoice,
+    InvoiceAdjustment,
+    InvoiceLine,
+    Minimum,
+    PriceVersion,
+)
 from billing.services.adjustments import commitment_adjustments, discount_adjustments, minimum_adjustments
 from billing.services.adjustments.month_amounts import RULES
 
@@ -83,10 +93,15 @@ def month_json(invoice: Invoice, lines: list[InvoiceLine], carried: list[Invoice
     }
 
 
-def commitments_json(invoice: Invoice) -> list[Facts]:
-    """Describe the month's commitments, by offering."""
-    held = commitment_adjustments.commitments_in_force(invoice.tenant_id, invoice.period, invoice.currency)
-    return [_commitment_json(each, invoice.period.span.upper) for each in held]
+def commitments_json(invoice: Invoice, months: Sequence[BillingPeriod] = ()) -> list[Facts]:
+    """Describe the commitments of the month, or of several, by offering."""
+    held = {
+        each
+        for month in months or (invoice.period,)
+        for each in commitment_adjustments.commitments_in_force(invoice.tenant_id, month, invoice.currency)
+    }
+    end = max(month.span.upper for month in months or (invoice.period,))
+    return [_commitment_json(each, end) for each in sorted(held, key=commitment_adjustments.commitment_order)]
 
 
 def have_overlaps(commitments: list[Facts]) -> bool:

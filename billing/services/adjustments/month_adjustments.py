@@ -10,6 +10,7 @@ from billing.models import Invoice, InvoiceAdjustment
 from billing.services.adjustments import (
     commitment_adjustments,
     discount_adjustments,
+    late_adjustments,
     minimum_adjustments,
     tier_adjustments,
 )
@@ -18,11 +19,12 @@ from ports.postgres.sql_statements import query_rows
 from tenants.services.errors import ProblemError
 
 AdjustmentRule = Callable[[MonthAmounts], None]
-# Commitments first, because covered usage has its own price; then tiers, on all that is left; then
-# discounts; the minimum sees the result of all others.
+# Commitments first, because covered usage has its own price; then tiers, on all that is left; then the
+# same for late usage, by the terms of its month; then discounts; the minimum sees the result of all others.
 RULES: tuple[AdjustmentRule, ...] = (
     commitment_adjustments.apply_commitments,
     tier_adjustments.apply_tiers,
+    late_adjustments.apply_late_usage,
     discount_adjustments.apply_percent_discounts,
     discount_adjustments.apply_amount_discounts,
     minimum_adjustments.apply_minimum,

@@ -10,9 +10,28 @@ from billing.models import BillingPeriod, Invoice, InvoiceAdjustment, InvoiceSta
 from ports.postgres.sql_statements import query_rows
 
 LineKey = tuple[str, str, int]  # project, offering, price version
+ChargeKey = tuple[str, int, int, int, str]  # lease, transition, part, price version, correction: a charge of a month
 # The rules of adjustments. A final invoice is explained by those of its close; by the first, usage that cites a quote
-# was under no commitment and in no tier.
+# was under no commitment and in no tier, and late usage was under none and in the tiers of the invoice's month.
 FIRST_RULES, RULES = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class CountedMonth:
+    """Usage of a month, as far as an invoice and those before it carry it."""
+
+    period: BillingPeriod
+    billed: tuple[int, ...]  # months whose invoices carry it
+    here: int  # the month of the invoice
+
+    @property
+    def late(self) -> bool:
+        """Whether only late usage of the month is on the invoice."""
+        return self.period.pk != self.here
+
+    def source(self, cause: str) -> str:
+        """Return the source of an adjustment: its cause, and the month if that is an earlier one."""
+        return f"{cause}/{self.period.label}" if self.late else cause
 
 
 @dataclass(slots=True)
@@ -28,9 +47,13 @@ class MonthAmounts:
     lines: dict[LineKey, int]
     rules: int = RULES
     adjustments: list[InvoiceAdjustment] = field(default_factory=list)
-    # Unit-seconds covered by commitments; tiers apply to the rest.
-    # By rated charge (lease, transition, part of the transition, price version).
-    covered: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
+    # Unit-seconds covered by commitments, by month and rated charge; tiers apply to the rest.
+    covered: dict[int, dict[ChargeKey, int]] = field(default_factory=dict)
+
+    @property
+    def own(self) -> CountedMonth:
+        """The usage of the month itself."""
+        return CountedMonth(self.period, (self.period.pk,), self.period.pk)
 
     @property
     def exponent(self) -> int:
@@ -67,12 +90,13 @@ class MonthAmounts:
         units: int = 0,
         meter: str = "",
         terms: dict[str, Any] | None = None,
+        of: CountedMonth | None = None,
     ) -> None:
         project, offering, price_version = line
         self.adjustments.append(
             InvoiceAdjustment(
                 tenant_id=self.tenant_id,
-                period_id=self.period.pk,
+                period_id=of.period.pk if of else self.period.pk,
                 billed_period_id=self.period.pk,
                 kind=kind,
                 source=source,

@@ -8,7 +8,7 @@ from typing import Any
 from billing.domain.price_tiers import TieredPrice
 from billing.models import AdjustmentKind, PriceVersion
 from billing.models.prices import PriceModel
-from billing.services.adjustments.month_amounts import FIRST_RULES, LineKey, MonthAmounts
+from billing.services.adjustments.month_amounts import FIRST_RULES, CountedMonth, LineKey, MonthAmounts
 from ports.postgres.sql_statements import query_rows
 
 LABELS = {PriceModel.GRADUATED: "graduated price", PriceModel.VOLUME: "volume price", PriceModel.PACKAGE: "packages"}
@@ -31,7 +31,12 @@ def apply_tiers(month: MonthAmounts) -> None:
     Usage at a quoted price saves by the tiers of that price, or if that is more, by those of the price
     in force, which the quote caps.
     """
-    usage = _tiered_usage(month)
+    reduce_tiered_lines(month, month.own)
+
+
+def reduce_tiered_lines(month: MonthAmounts, counted: CountedMonth) -> None:
+    """Reduce the lines of usage by the tiers of its month."""
+    usage = _tiered_usage(month, counted)
     wanted = {price for _, _, price in month.lines} | {in_force for *_, in_force, _ in usage if in_force}
     versions = {
         version.pk: version for version in PriceVersion.objects.filter(pk__in=wanted).exclude(model=PriceModel.FLAT)
@@ -58,10 +63,11 @@ def apply_tiers(month: MonthAmounts) -> None:
             key,
             max(line.own, line.in_force),
             kind=AdjustmentKind.TIER,
-            source=str(key[2]),
-            label=LABELS.get(model, ""),
+            source=counted.source(str(key[2])),
+            label=LABELS.get(model, "") + (f" of {counted.period.label}" if counted.late else ""),
             units=line.units,
             meter="slice_seconds",
+            of=counted,
         )
 
 
@@ -72,14 +78,16 @@ def tiered_price_of(version: PriceVersion) -> TieredPrice:
     )
 
 
-def _tiered_usage(month: MonthAmounts) -> list[tuple[Any, ...]]:
+def _tiered_usage(month: MonthAmounts, counted: CountedMonth) -> list[tuple[Any, ...]]:
     covered = [
-        {"lease": lease, "seq": seq, "part": part, "price": price, "seconds": seconds}
-        for (lease, seq, part, price), seconds in month.covered.items()
+        {"lease": lease, "seq": seq, "part": part, "price": price, "correction": correction, "seconds": seconds}
+        for (lease, seq, part, price, correction), seconds in month.covered.get(counted.period.pk, {}).items()
     ]
     return query_rows(
         "billing/adjustments/tier_usage",
-        period=month.period.pk,
+        period=counted.period.pk,
+        billed=list(counted.billed),
+        here=counted.here,
         covered=json.dumps(covered),
-        quoted=month.rules > FIRST_RULES,
+        current=month.rules > FIRST_RULES,
     )

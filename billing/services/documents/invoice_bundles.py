@@ -34,6 +34,7 @@ from billing.models import (
 from billing.models.charges import GIB_SECONDS
 from billing.services.adjustments import adjustment_facts, month_adjustments
 from billing.services.adjustments.month_amounts import RULES, rules_of
+from billing.services.documents import earlier_usage
 from billing.services.invoicing.corrections import corrected_charges
 from ports.postgres.sql_statements import query_rows
 from tenants.services.errors import ProblemError
@@ -72,7 +73,8 @@ class InvoiceBundle:
     leases: list[tuple[str, int]]  # by id, each with its last interval charged here
     volumes: list[tuple[str, int]]  # the same; the section is left out if empty
     late: dict[str, list[LatePart]]
-    ceilings: bool = False  # whether it needs the newest rules
+    ceilings: bool  # whether it needs the newest rules
+    corrected_before: list[dict[str, Any]]  # usage that corrections added to earlier invoices
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the bundle as bytes.
@@ -109,6 +111,8 @@ class InvoiceBundle:
             sections.append(("corrected", self.corrected))
         if version >= V_COMMITMENTS:
             sections.append(("commitments", self.commitments))
+        if version >= V_CEILINGS:
+            sections.append(("corrected_before", self.corrected_before))
         for name, rows in sections:
             yield f'"{name}":[{",".join(f"{chr(10)}{_compact_json(row)}" for row in rows)}],\n'
         if version >= V_VOLUMES:
@@ -237,15 +241,23 @@ def _collect(
     priced = {line.price_version_id for line in lines} | charged.promised
     commitments = adjustment_facts.commitments_json(invoice)
     more = more or bool(charged.volumes or commitments)
-    ceilings = charged.capped or bool(more and charged.promised and rules_of(invoice) == RULES)
-    ceilings = ceilings or adjustment_facts.have_overlaps(commitments)
-    more = more or ceilings
+    current = more and rules_of(invoice) == RULES
+    earlier = earlier_usage.earlier_usage(invoice) if current else earlier_usage.NONE
+    ceilings = charged.capped or bool(current and charged.promised) or bool(earlier.months)
+    ceilings = ceilings or (current and any(part["sign"] == 1 for part in corrected))
+    if ceilings or adjustment_facts.have_overlaps(commitments):
+        ceilings = more = True
+        months = earlier_usage.with_months(months, earlier.months)
+        labels = {month.pk: month.label for month in months}
+        commitments = adjustment_facts.commitments_json(invoice, months)
     span = DateTimeTZRange(months[0].span.lower, end)
-    versions = _versions(invoice, priced, charged.promised if ceilings else set(), span)
+    promised = charged.promised | earlier.promised if ceilings else set()
+    versions = _versions(invoice, priced | promised, promised, earlier.offerings, span)
     terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
     tax = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
+    last, volumes = earlier.joined(charged.last), charged.volumes | earlier.volumes
     return InvoiceBundle(
         tenant_id=invoice.tenant_id,
         head={
@@ -273,8 +285,9 @@ def _collect(
         monthly=adjustment_facts.month_json(invoice, lines, carried) if more else None,
         commitments=commitments,
         corrected=corrected,
-        leases=sorted(one for one in charged.last.items() if one[0] not in charged.volumes),
-        volumes=sorted(one for one in charged.last.items() if one[0] in charged.volumes),
+        corrected_before=[_correction_json(part) for part in earlier.corrected],
+        leases=sorted(one for one in last.items() if one[0] not in volumes),
+        volumes=sorted(one for one in last.items() if one[0] in volumes),
         late={
             lease: [{"seq": seq, "month": labels[period]} for seq, period in sorted(parts)]
             for lease, parts in late.items()
@@ -283,10 +296,13 @@ def _collect(
     )
 
 
-def _versions(invoice: Invoice, priced: set[int], promised: set[int], span: DateTimeTZRange) -> list[PriceVersion]:
-    """Return the versions on the lines, and all that were in force beside a quoted price."""
+def _versions(
+    invoice: Invoice, priced: set[int], promised: set[int], late: set[str], span: DateTimeTZRange
+) -> list[PriceVersion]:
+    """Return the versions on the lines, and all in force beside a quoted price or late usage."""
     paid, quoted = PriceVersion.objects.paid_by(invoice.tenant_id), PriceVersion.objects.filter(pk__in=promised)
-    in_force = paid.filter(currency=invoice.currency, offering__in=quoted.values("offering"), valid__overlap=span)
+    offerings = late | set(quoted.values_list("offering", flat=True))
+    in_force = paid.filter(currency=invoice.currency, offering__in=offerings, valid__overlap=span)
     return list((PriceVersion.objects.filter(pk__in=priced) | in_force).order_by("pk"))
 
 

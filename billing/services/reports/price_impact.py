@@ -78,7 +78,8 @@ def preview_price(
     this = month_of("UTC", now.astimezone(UTC))
     month = month_of("UTC", this.start - timedelta(days=1))
     span = {"first": month.start, "last": month.end}
-    rows = query_rows("billing/reports/price_impact", offering=offering.pk, currency=currency, tenant=tenant, **span)
+    values = {"offering": offering.pk, "currency": currency, "tenant": tenant, "nano": nano_per_hour, **span}
+    rows = query_rows("billing/reports/price_impact", **values)
     tiered = _tiered_price(nano_per_hour, tiers)
     effects = [
         _tenant_effect(list(group), nano_per_hour, tiered) for _, group in groupby(rows, key=lambda row: str(row[0]))

@@ -1,7 +1,10 @@
 -- Sum the charges of an offering in one currency between two moments, by tenant or for one tenant; separately, the
--- part that the tested price would not change: what a quote had fixed and, for a list price, what tenants pay by their
--- own prices.
-SELECT t.id, t.name, q.id IS NOT NULL OR (%(tenant)s::text IS NULL AND v.tenant_id IS NOT NULL), count(DISTINCT c.lease_id), sum(cut.seconds * rate.quantity)::bigint,
+-- part that the tested price would not change: what a quote had promised for less and, for a list price, what tenants
+-- pay by their own prices.
+SELECT t.id, t.name,
+       q.id IS NOT NULL AND NOT (q.is_ceiling AND q.nano_per_hour >= %(nano)s)
+         OR (%(tenant)s::text IS NULL AND v.tenant_id IS NOT NULL),
+       count(DISTINCT c.lease_id), sum(cut.seconds * rate.quantity)::bigint,
        sum(cut.seconds * rate.quantity * rate.nano)::numeric(38)
   FROM billing_ratedcharge c
   JOIN tenants_tenant t ON t.id = c.tenant_id AND t.currency = %(currency)s AND (%(tenant)s::text IS NULL OR t.id = %(tenant)s)

@@ -13,9 +13,7 @@ from billing.services.agreements.commitments import CommitmentPrepaid
 from billing.services.documents import invoice_bundles
 from billing.services.funds.accounts import account_terms
 from billing.services.funds.accounts.account_terms import HasCommitment
-from billing.services.invoicing import drafts
 from billing.services.invoicing.month_close import close_month
-from billing.services.rating import lease_rating
 from billing.services.reports.line_explanations import explain_invoice_line
 from billing.verify.verify import check
 from broker.models import Offering, OfferingState
@@ -255,22 +253,6 @@ def test_commitments_to_one_offering_add_up() -> None:
 def _rows(tenant: Tenant, kind: str) -> list[InvoiceAdjustment]:
     with tenant_scope(tenant.pk):
         return list(InvoiceAdjustment.objects.filter(kind=kind))
-
-
-def test_late_usage_costs_the_list_price_and_consumes_no_commitment() -> None:
-    tenant, project = create_customer()
-    offering = create_priced_offering(EURO)
-    create_one_day_commitment(offering, tenant)
-    final = close_and_get_invoice(tenant)
-    assert line_amounts(final) == [("shortfall", 2400)]
-    add_ended_lease(project, offering, START, HOUR)
-    later = utc("2026-12-31 00:00:00")
-    lease_rating.rate_all_leases(now=later)
-    drafts.refresh_drafts(tenant, now=later)
-    draft = invoices_of(tenant)[-1]
-    assert line_amounts(draft) == [(offering.pk, 100)]
-    verify_invoice(draft)
-    verify_invoice(final)
 
 
 def test_a_commitment_cannot_be_changed_in_a_closed_month() -> None:

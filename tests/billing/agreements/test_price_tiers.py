@@ -130,21 +130,6 @@ def test_usage_at_a_tenant_price_counts_towards_the_tiers_of_the_list_price() ->
     verify_invoice(final)
 
 
-def test_late_usage_counts_towards_the_tiers_of_the_month_that_bills_it() -> None:
-    tenant, project = create_customer()
-    offering = create_priced_offering(None)
-    set_tiered_price(offering, "graduated", [10 * HOUR], [0])
-    add_ended_lease(project, offering, START, 10 * HOUR)
-    first = close_and_get_invoice(tenant)
-    add_ended_lease(project, offering, START + timedelta(days=2), 4 * HOUR)
-    add_ended_lease(project, offering, utc("2026-12-01 00:00:00"), 8 * HOUR)
-    lease_rating.rate_all_leases(now=utc("2026-12-02 00:00:00"))
-    drafts.refresh_drafts(tenant, now=utc("2026-12-02 00:00:00"))
-    late = invoices_of(tenant)[-1]
-    assert (first.total, late.total) == (1000, 1000)
-    verify_invoice(late)
-
-
 def test_tiers_apply_before_discounts() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)

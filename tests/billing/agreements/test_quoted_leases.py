@@ -6,6 +6,9 @@ import pytest
 
 from billing.models import Invoice, PriceVersion
 from billing.services.catalogue import tenant_prices
+from billing.services.funds.costs.max_costs import NO_USAGE, MaxCost
+from broker.models import Lease
+from tenants.services.rls import tenant_scope
 from tests.billing.agreements.agreed_terms import (
     START,
     close_and_get_invoice,
@@ -19,8 +22,11 @@ from tests.billing.histories import (
     EURO,
     HOUR,
     OPERATOR,
+    S,
     add_ended_lease,
+    add_lease_history,
     add_quote,
+    add_running_lease,
     create_customer,
     create_priced_offering,
     set_price,
@@ -157,3 +163,61 @@ def test_a_quote_from_before_ceilings_keeps_its_price_and_follows_agreements() -
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 500 + 2000)]
     verify_invoice(final)
+
+
+@QUOTED
+def test_a_lease_that_was_stopped_and_started_stays_under_its_agreements(quoted: bool) -> None:
+    """The list price rises while it is stopped; the quote, if any, keeps its price."""
+    tenant, project = create_customer()
+    offering = create_priced_offering(2 * EURO)
+    hours = [START + timedelta(hours=n) for n in (0, 4, 10, 16)]
+    states = (S.ACTIVE, S.STOPPED, S.ACTIVE, S.RELEASED)
+    lease = add_lease_history(project, offering, [(START, S.REQUESTED), *zip(hours, states, strict=True)])
+    if quoted:
+        add_quote(lease, offering.price_versions.get())
+    set_price(offering, 3 * EURO, since=hours[1])
+    create_commitment_terms(tenant, offering, 1, EURO, until=hours[2] + timedelta(hours=2))
+    final = close_and_get_invoice(tenant)
+    # Twelve committed hours, used or not; then four at 2.00 or 3.00.
+    assert final.total == 12 * 100 + 4 * (200 if quoted else 300)
+    verify_invoice(final)
+
+
+def test_a_quoted_spot_lease_pays_each_lower_price() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(2 * EURO, price_class="spot")
+    lease = add_ended_lease(project, offering, START, 3 * HOUR)
+    add_quote(lease, offering.price_versions.get())
+    for hour, nano in ((1, EURO), (2, 4 * EURO)):
+        set_price(offering, nano, since=START + timedelta(hours=hour))
+    final = close_and_get_invoice(tenant)
+    assert final.total == 200 + 100 + 200
+    verify_invoice(final)
+
+
+def test_a_lease_extended_past_its_quoted_duration_stays_under_a_commitment() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(2 * EURO)
+    lease = add_ended_lease(project, offering, START, 6 * HOUR)
+    add_quote(lease, offering.price_versions.get())
+    Lease.objects.filter(pk=lease.pk).update(max_duration_s=2 * lease.max_duration_s)
+    create_commitment_terms(tenant, offering, 1, EURO, until=START + timedelta(hours=6))
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 600)]
+    verify_invoice(final)
+
+
+def test_what_is_held_for_a_quoted_lease_stays_at_the_quoted_price() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(2 * EURO)
+    lease = add_running_lease(project, offering, START)
+    add_quote(lease, offering.price_versions.get())
+    now = START + timedelta(hours=1)
+    with tenant_scope(tenant.pk):
+        lease.refresh_from_db()
+        lease.active_at = START
+        before = sum(MaxCost(tenant, [lease]).needed(lease, NO_USAGE, now=now).values())
+    set_price(offering, EURO, since=now)
+    with tenant_scope(tenant.pk):
+        after = sum(MaxCost(tenant, [lease]).needed(lease, NO_USAGE, now=now).values())
+    assert after == before == lease.max_duration_s * 2 * EURO

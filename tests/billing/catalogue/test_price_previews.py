@@ -74,7 +74,7 @@ def test_a_preview_of_a_month_with_two_prices_uses_both() -> None:
     assert (found.was_minor, found.would_be_minor) == (300, 200)
 
 
-def test_quoted_usage_keeps_its_price_in_a_preview() -> None:
+def test_quoted_usage_keeps_its_price_in_a_preview_of_a_higher_one() -> None:
     offering = create_priced_offering(EURO)
     _, project = create_customer()
     add_quote(add_ended_lease(project, offering, utc("2026-10-10 00:00:00"), HOUR), offering.price_versions.get())
@@ -82,6 +82,8 @@ def test_quoted_usage_keeps_its_price_in_a_preview() -> None:
     lease_rating.rate_all_leases(now=NOW)
     found = preview(offering, 5 * EURO)
     assert (found.was_minor, found.would_be_minor, found.kept_minor) == (200, 600, 100)
+    found = preview(offering, EURO // 2)
+    assert (found.was_minor, found.would_be_minor, found.kept_minor) == (200, 100, 0)
 
 
 def test_a_running_lease_is_previewed_once_its_month_is_closed() -> None:

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 
 from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
-from billing.services.adjustments import adjustment_facts
+from billing.services.adjustments import adjustment_facts, month_adjustments
 from billing.services.adjustments.month_adjustments import AdjustmentFailed
 from billing.services.funds.wallets import month_end_overruns, prepaid_holds, wallet_balances
 from billing.services.invoicing import drafts, finalization
@@ -166,14 +166,11 @@ def _take_draft(month: BillingPeriod) -> Invoice | None:
     """Return the draft that becomes final; delete an empty one, which would take a number."""
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     rows = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
-    found = rows.annotate(
-        says_something=Exists(lines),
-        agreed_on=adjustment_facts.HAS_AGREEMENTS | Exists(lines.exclude(month_num=0)),
-    ).first()
+    found = rows.annotate(says_something=Exists(lines), agreed_on=adjustment_facts.HAS_AGREEMENTS).first()
     if found and not found.says_something:
         found.delete()
         return None
-    if found and found.agreed_on:
+    if found and (found.agreed_on or month_adjustments.has_terms(found.tenant_id)):
         adjustment_facts.store_agreements(found)
     return found
 
