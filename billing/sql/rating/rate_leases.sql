@@ -10,8 +10,9 @@
 -- statement: each charge since its start is repeated negatively on the same invoice, so no line becomes negative.
 -- Intervals and prices are joined by `fixed`. Where a tenant has its own prices for an offering, it is minus their rate
 -- card, and list prices apply in the remaining parts; otherwise it is 0. A lease that cites a quote pays the same, but
--- never more than the quoted price, which also fills gaps between prices: rows without a version stand for those. What a
--- lease with an older quote pays is fixed: such intervals are joined by the quote's price version itself.
+-- never more than the quoted price, which also fills gaps between prices: its intervals are joined by `ceiling` too,
+-- which is the quote's price version. What a lease with an older quote pays is fixed: such intervals are joined by that
+-- version alone.
 WITH changed_tenants AS (
   SELECT t.id, t.currency, snapshot.xmin,
          CASE WHEN %(whole)s OR m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END AS since
@@ -31,8 +32,8 @@ WITH changed_tenants AS (
      AND over.reason = 'preempted'
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, changed_tenants.currency, q.nano_per_hour AS most,
-         CASE WHEN q.is_ceiling AND q.currency = changed_tenants.currency THEN q.price_version_id END AS ceiling,
+         begun.at AS s, ended.at AS e, changed_tenants.currency,
+         CASE WHEN q.is_ceiling AND q.currency = changed_tenants.currency THEN q.price_version_id ELSE 0 END AS ceiling,
          CASE WHEN q.id IS NOT NULL AND NOT (q.is_ceiling AND q.currency = changed_tenants.currency)
               THEN q.price_version_id ELSE coalesce(-own.rate_card, 0) END AS fixed,
          ended.reason = 'preempted' AND begun.before = 'active' AS ends_it,
@@ -74,16 +75,25 @@ WITH changed_tenants AS (
   SELECT id, offering_id, currency, nano_per_hour::numeric, '-infinity', 'infinity', id, 0, free_start_s
     FROM billing_priceversion
    WHERE id = ANY(ARRAY(SELECT DISTINCT fixed FROM stretch WHERE fixed > 0))
-), price AS MATERIALIZED (  -- `n` numbers those that can apply to one interval
-  SELECT version.*, row_number() OVER (PARTITION BY offering_id, currency, fixed ORDER BY since)::smallint - 1 AS n
-    FROM (SELECT * FROM version
+), price AS MATERIALIZED (
+  SELECT version.*, 0::bigint AS ceiling FROM version
+   UNION ALL  -- `part` numbers those that can apply to one interval
+  SELECT CASE WHEN found.nano <= most.nano_per_hour THEN found.id ELSE most.id END, found.offering_id, found.currency,
+         least(found.nano, most.nano_per_hour), found.since, found.until, found.fixed,
+         row_number() OVER (PARTITION BY most.id, found.offering_id, found.fixed ORDER BY found.since)::smallint,
+         CASE WHEN found.nano <= most.nano_per_hour THEN found.free_start_s ELSE most.free_start_s END, most.id
+    FROM (SELECT DISTINCT ceiling, fixed FROM stretch WHERE ceiling > 0) cited
+    JOIN billing_priceversion most ON most.id = cited.ceiling
+    JOIN (SELECT * FROM version
            UNION ALL
-          SELECT NULL, offering_id, currency, NULL, coalesce(lower(gap), '-infinity'), coalesce(upper(gap), 'infinity'), fixed, 0, 0
+          SELECT NULL, offering_id, currency, NULL, coalesce(lower(gap), '-infinity'), coalesce(upper(gap), 'infinity'),
+                 fixed, 0, NULL
             FROM (SELECT offering_id, currency, fixed, '{(,)}'::tstzmultirange - range_agg(tstzrange(since, until)) AS gaps
                     FROM version
-                   WHERE fixed <= 0 AND EXISTS (SELECT FROM stretch WHERE ceiling IS NOT NULL)
                    GROUP BY 1, 2, 3) without
-           CROSS JOIN unnest(gaps) AS gap) version
+           CROSS JOIN unnest(gaps) AS gap) found
+      ON found.fixed = cited.fixed AND found.offering_id = most.offering_id AND found.currency = most.currency
+     AND found.since < %(last)s AND found.until > %(first)s
 ), month AS MATERIALIZED (
   SELECT p.id, p.tenant_id, lower(p.span) AS since, upper(p.span) AS until,
          CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
@@ -93,16 +103,12 @@ WITH changed_tenants AS (
     FROM billing_billingperiod p
    WHERE p.tenant_id = ANY(%(tenants)s) AND p.span && tstzrange(%(first)s, %(last)s)
 ), priced AS (
-  SELECT stretch.*, price.since, price.until,
-         CASE WHEN price.nano <= most OR ceiling IS NULL THEN price.id ELSE ceiling END AS price_version_id,
-         CASE WHEN price.nano <= most OR ceiling IS NULL THEN price.nano ELSE most END AS nano,
-         CASE WHEN ceiling IS NULL THEN price.part ELSE price.n END AS part,
-         ran < CASE WHEN price.nano <= most OR ceiling IS NULL THEN price.free_start_s
-                    ELSE (SELECT v.free_start_s FROM billing_priceversion v WHERE v.id = ceiling) END AS free
+  SELECT stretch.*, price.id AS price_version_id, price.part, price.nano, price.since, price.until,
+         stretch.ran < price.free_start_s AS free
     FROM stretch
     JOIN price ON price.offering_id = stretch.offering_id AND price.currency = stretch.currency
-              AND price.fixed = stretch.fixed AND price.since < stretch.e AND price.until > stretch.s
-              AND (price.id IS NOT NULL OR ceiling IS NOT NULL)
+              AND price.fixed = stretch.fixed AND price.ceiling = stretch.ceiling
+              AND price.since < stretch.e AND price.until > stretch.s
    WHERE stretch.e > stretch.s
   OFFSET 0  -- joins prices before billing periods: an offering has few
 ), piece AS (
