@@ -35,7 +35,9 @@ REPEATS = 5
 
 def create_usage() -> None:
     """Write the offerings, their prices and every tenant's history."""
-    GpuModel.objects.create(name="H200-141GB", memory_gb=141, memory_grid=8, compute_slices=7, spec={})
+    GpuModel.objects.get_or_create(
+        name="H200-141GB", defaults={"memory_gb": 141, "memory_grid": 8, "compute_slices": 7, "spec": {}}
+    )
     offerings = [
         Offering.objects.create(
             gpu_model_id="H200-141GB",

@@ -79,11 +79,11 @@ if TENANT:  # in the server: the bare POST writes a tenant's row too, but asks n
 application = WSGIHandler()
 
 
-def world() -> tuple[str, str, dict[str, Any]]:
+def world(*, nodes: int = 8) -> tuple[str, str, dict[str, Any]]:
     """Create a fleet and a tenant with enough capacity; return tenant, token and body."""
     now = clock.now()
     gpu_catalogue.load_gpu_models()
-    hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=8)], now=now)
+    hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=nodes)], now=now)
     gpu_catalogue.derive_offerings(now=now)
     Offering.objects.update(state="published")
     seed_prices.publish_list_prices(since=now - timedelta(hours=1), actor=SYSTEM, now=now)

@@ -33,6 +33,8 @@ from ports import clock, outbox
 from ports.outbox import task
 
 log = structlog.get_logger(__name__)
+# Seconds after which a message that a sweep sent is dropped: the next sweep has repeated it.
+SWEEP_EXPIRES_S, STRIPE_DAY_EXPIRES_S = 30, 600
 GATEWAY_TRANSACTIONS: tuple[GatewayTransactions[Any], ...] = (PAYMENTS, TOPUPS, REFUND_TRANSACTIONS)
 
 
@@ -87,7 +89,7 @@ def collect_due() -> None:
     payment_creation.open_due_payments(now=now)
     automatic_topups.open_due_topups(now=now)
     for message in _due_messages(now):
-        outbox.send(*message)
+        outbox.send(*message, expires_s=SWEEP_EXPIRES_S)
 
 
 def _due_messages(now: datetime) -> Iterator[outbox.TaskMessage]:
@@ -143,7 +145,7 @@ def queue_lease_emails() -> None:
 def send_due_emails() -> None:
     """Send lost messages of e-mails again and retry failed ones."""
     for message in email_delivery.due_emails(now=clock.now()):
-        outbox.send(*message)
+        outbox.send(*message, expires_s=SWEEP_EXPIRES_S)
 
 
 def _advance(transactions: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:
@@ -192,7 +194,7 @@ def reconcile_stripe() -> None:
     now = clock.now()
     reconciliation_schedule.schedule_days(now=now)
     for day in reconciliation_schedule.due_days(now=now):
-        outbox.send("billing.reconcile_stripe_day", day, "")
+        outbox.send("billing.reconcile_stripe_day", day, "", expires_s=STRIPE_DAY_EXPIRES_S)
 
 
 @task("billing.reconcile_stripe_day")

@@ -20,6 +20,11 @@ from broker.services.volumes import volume_lifecycle
 from ports import clock, outbox
 from ports.outbox import task
 
+# Seconds after which a message that a sweep sent is dropped, since a later sweep has repeated it. Three sweeps, so
+# that a queue which is a few seconds behind still gets to them.
+SWEEP_EXPIRES_S = 15
+PROBE_EXPIRES_S, SWEEP_ALL_EXPIRES_S = 15, 240
+
 
 @task("broker.reconcile_lease")
 def reconcile_lease(lease_id: str, tenant_id: str) -> None:
@@ -35,7 +40,7 @@ def run_queue(pool: str) -> None:
 @task("broker.probe_clusters")
 def probe_clusters() -> None:
     for cluster_id in health_probe.clusters_to_probe():
-        outbox.send("broker.probe_cluster", cluster_id, "")
+        outbox.send("broker.probe_cluster", cluster_id, "", expires_s=PROBE_EXPIRES_S)
 
 
 @task("broker.probe_cluster")
@@ -82,7 +87,7 @@ def sweep_due() -> None:
     images = image_prepulls.due_prepulls(now=now)
     leases_and_volumes = (*lease_reconciler.due_messages(now=now), *volume_lifecycle.due_volumes(now=now))
     for message in (*leases_and_volumes, *layouts_and_plans, *images):
-        outbox.send(*message)
+        outbox.send(*message, expires_s=SWEEP_EXPIRES_S)
 
 
 @task("broker.check_lease_ends")
@@ -104,7 +109,7 @@ def sweep_all(_subject: str = "") -> None:
     now = clock.now()
     plans = (*repartition_planner.clusters_to_plan(), *plan_proposals.clusters_to_plan(now=now))
     for message in (*lease_reconciler.messages_for_all_live(), *plans):
-        outbox.send(*message)
+        outbox.send(*message, expires_s=SWEEP_ALL_EXPIRES_S)
     orphan_removal.remove_orphans(now=now)
 
 

@@ -18,7 +18,8 @@ from billing.services.funds.budgets import budget_stops
 from billing.services.reports import pending_decisions
 from broker.services.clusters import orphan_removal
 from broker.services.clusters.observed import observed_objects
-from ports import clock
+from config import queues
+from ports import clock, task_queues
 from ports.postgres.sql_statements import load_sql
 from tenants.services.rls import system_scope
 
@@ -111,6 +112,7 @@ class DatabaseCollector(Collector):
         yield leases
         yield from cluster_gauges()
         yield from database_gauges()
+        yield from queue_gauges()
 
 
 def cluster_gauges() -> Iterator[GaugeMetricFamily]:
@@ -133,6 +135,20 @@ def cluster_gauges() -> Iterator[GaugeMetricFamily]:
     for name, count in orphan_removal.count_orphans():
         left.add_metric([name], count)
     yield from (lag, silent, frozen, left)
+
+
+def queue_gauges() -> Iterator[GaugeMetricFamily]:
+    """Yield gauges of the workers' queues; without values while Valkey does not answer."""
+    waiting = GaugeMetricFamily(
+        "gpubroker_task_queue_messages", "Messages that wait for a worker, by queue.", labels=["queue"]
+    )
+    oldest = GaugeMetricFamily(
+        "gpubroker_task_queue_oldest_seconds", "Age of the oldest message that waits, by queue.", labels=["queue"]
+    )
+    for backlog in task_queues.read_backlogs(queue.name for queue in queues.QUEUES):
+        waiting.add_metric([backlog.queue], backlog.messages)
+        oldest.add_metric([backlog.queue], backlog.oldest_s)
+    yield from (waiting, oldest)
 
 
 def database_gauges() -> list[GaugeMetricFamily]:

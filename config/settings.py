@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from billing.domain.ledger import AccountType
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.logs.log_lines import LineSource
+from config import queues
 from config.env import env
 from config.json_logs import LOGGING as LOGGING
 
@@ -281,12 +282,14 @@ SPECTACULAR_SETTINGS = {
 
 CELERY_BROKER_URL = env.broker_url
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 60,  # above the longest task, else a task runs twice at once
+    "visibility_timeout": queues.VISIBILITY_TIMEOUT_S,
     "unacked_restore_interval": 5,
     "unacked_restore_throttle": 1,
     "socket_timeout": 5,  # else a publish may wait for ever
 }
-CELERY_TASK_TIME_LIMIT = 45
+CELERY_TASK_ROUTES = (queues.route_task,)
+CELERY_TASK_ANNOTATIONS = queues.time_limits()
+URGENT_TASKS = sorted(queues.LIFECYCLE.tasks)  # the relay sends them before others
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_DB_REUSE_MAX = 10_000  # tasks on one connection; the outbox replaces a broken one

@@ -71,7 +71,10 @@ def monotonic() -> float:
 
 
 def milliseconds() -> int:
-    """Return this host's wall clock in ms; only for ids that sort roughly by age."""
+    """Return this host's wall clock in ms.
+
+    Only for ids that sort roughly by age, and for the age of messages.
+    """
     return time.time_ns() // 1_000_000
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import structlog
 from celery import current_app, current_task, shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection
 from kombu.exceptions import OperationalError
 
@@ -72,13 +73,13 @@ def is_pending(task: str, subject: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def send(task: str, subject: str, tenant_id: str, *, request_id: str = "") -> None:
-    """Send one message to Celery by task name.
+def send(task: str, subject: str, tenant_id: str, *, request_id: str = "", expires_s: float | None = None) -> None:
+    """Send one message to Celery by task name; a worker drops it after `expires_s` seconds.
 
     Raises kombu's OperationalError when Valkey is unavailable.
     """
     args, headers = [subject, tenant_id] if tenant_id else [subject], {"request_id": request_id}
-    current_app.send_task(task, args=args, retry=False, headers=headers if request_id else None)
+    current_app.send_task(task, args=args, retry=False, headers=headers if request_id else None, expires=expires_s)
 
 
 def task(task: str) -> Callable[[TaskFunction], TaskFunction]:
@@ -98,8 +99,10 @@ def task(task: str) -> Callable[[TaskFunction], TaskFunction]:
                     if not connection.in_atomic_block:  # called as a function, by a test
                         connection.close_if_unusable_or_obsolete()
                     return answer(*subject, **more)
-                except Exception:
+                except Exception as error:
                     log.exception("task failed")
+                    if isinstance(error, SoftTimeLimitExceeded) and not connection.in_atomic_block:
+                        connection.close()  # it may still be in the middle of a statement
                     raise
 
         return cast(TaskFunction, shared_task(name=task)(run))

@@ -4,7 +4,9 @@ Delivery is at least once; the rows survive a crash.
 """
 
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -13,19 +15,19 @@ from ports.models import OutboxMessage
 from ports.postgres.sql_statements import query_rows
 
 CLAIM_DURATION = timedelta(seconds=15)
-BATCH = 200
+BATCH = 50  # what an urgent message may wait for
 
 
 def send_due_messages(*, now: datetime) -> int:
-    """Send every message that is due; return how many.
+    """Send the messages that are due, at most a batch, urgent ones first; return how many.
 
     Raises kombu's OperationalError when Valkey is unavailable.
     """
     with transaction.atomic():
-        values = {"now": now, "until": now + CLAIM_DURATION, "batch": BATCH}
+        values = {"now": now, "until": now + CLAIM_DURATION, "batch": BATCH, "urgent": settings.URGENT_TASKS}
         rows = sorted(query_rows("ports/outbox/claim_due", values))
     messages: dict[outbox.TaskMessage, list[int]] = {}
-    headers: dict[outbox.TaskMessage, dict[str, str]] = {}
+    headers: dict[outbox.TaskMessage, dict[str, Any]] = {}
     for _, number, task, subject, tenant_id, request_id in rows:
         # Equal messages in one batch are sent once, with the first request id.
         messages.setdefault((task, subject, tenant_id), []).append(number)

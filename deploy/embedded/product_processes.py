@@ -23,6 +23,8 @@ from deploy.embedded.valkey import Valkey
 PYTHON = sys.executable
 READY, HEALTH = "/ready", "/health"
 BEAT_SCHEDULE = "beat-schedule"
+# As in config/queues.py, which needs Celery. `celery` is the only queue of version 0.2.0.
+LIFECYCLE_QUEUES, BACKGROUND_QUEUES, WORKERS = "lifecycle", "money,documents,maintenance,celery", 2
 # Run as the relay's own login: PostgreSQL hides other users' queries.
 RELAY_HAS_QUERIED_SQL = """
 SELECT EXISTS (SELECT FROM pg_stat_activity
@@ -122,20 +124,26 @@ class ProductInstallation:
     def background_processes(self) -> list[ProcessSpec]:
         """Return the specifications of the background processes."""
         celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
-        worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
-        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker
-        # Celery 5.7: once the broker is gone, a heartbeat retries for ever, and the worker never ends.
-        worker += ["--without-heartbeat"]
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
         beat += ["-s", str(self.folders.files / BEAT_SCHEDULE)]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         collector = [PYTHON, str(CHECKOUT / "manage.py"), "log_collector"]
         return [
-            self._spec("worker", worker, WORKER, ready=self._worker_consumes_tasks, orphan_signal=signal.SIGQUIT),
+            self._worker("worker", LIFECYCLE_QUEUES, processes=2),
+            # Invoices of a month keep it busy for minutes; launches keep the processor.
+            self._worker("background-worker", BACKGROUND_QUEUES, processes=1, prefix=("nice", "-n", "19")),
             self._spec("beat", beat, WORKER, ready=self._beat_ready_check()),
             self._spec("relay", relay, WORKER, ready=self._relay_has_started),
             self._spec("log-collector", collector, WORKER),
         ]
+
+    def _worker(self, name: str, queues: str, *, processes: int, prefix: tuple[str, ...] = ()) -> ProcessSpec:
+        command = [*prefix, PYTHON, "-m", "celery", "-A", "config.celery", "worker", "-c", str(processes)]
+        command += ["--queues", queues, "--loglevel", "INFO", "-n", f"{name}@gpubroker"]
+        command += ["--without-gossip", "--without-mingle"]  # the workers need not know each other
+        # Celery 5.7: once the broker is gone, a heartbeat retries for ever, and the worker never ends.
+        command += ["--without-heartbeat"]
+        return self._spec(name, command, WORKER, ready=self._workers_consume_tasks, orphan_signal=signal.SIGQUIT)
 
     def agent_process(self) -> ProcessSpec:
         """Return the specification of the cluster agent: idle until a cluster is registered."""
@@ -188,10 +196,10 @@ class ProductInstallation:
         except psycopg.OperationalError:
             return False
 
-    def _worker_consumes_tasks(self, process: Process) -> bool:
-        """Return whether a worker consumes tasks: nothing else here subscribes to a channel pattern."""
+    def _workers_consume_tasks(self, process: Process) -> bool:
+        """Return whether all workers consume tasks: nothing else here subscribes to a channel pattern."""
         try:
-            return self.valkey.send_command(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
+            return self.valkey.send_command(b"CLIENT LIST TYPE PUBSUB").count(b" psub=1 ") >= WORKERS
         except OSError:
             return False
 

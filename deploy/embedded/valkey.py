@@ -50,4 +50,4 @@ class Valkey:
             connection.settimeout(2)
             connection.connect(str(self.socket))
             connection.sendall(command + b"\r\n")
-            return connection.recv(256)
+            return connection.recv(65_536)

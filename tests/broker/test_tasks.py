@@ -13,6 +13,7 @@ from broker import tasks
 from broker.models import Cluster, RelocationPlan
 from broker.services.reconciler import lease_reconciler, observation_outcomes
 from broker.services.relocation import plan_decisions
+from config import queues
 from ports import outbox
 from tests.broker.services.relocation.scattered_leases import NOTICE_S, scatter_leases
 from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, offering, reload_lease
@@ -83,7 +84,6 @@ def test_the_celery_settings_prevent_message_loss() -> None:
     assert conf.worker_prefetch_multiplier == 1
     assert (conf.result_backend, conf.task_ignore_result) == (None, True)
     assert (conf.task_serializer, list(conf.accept_content)) == ("json", ["json"])
-    assert conf.task_time_limit == 45
     assert conf.broker_transport_options == {
         "visibility_timeout": 60,
         "unacked_restore_interval": 5,
@@ -93,14 +93,15 @@ def test_the_celery_settings_prevent_message_loss() -> None:
 
 
 @pytest.mark.deep
-def test_no_task_overrides_the_time_limit_or_acknowledgement_settings() -> None:
+def test_every_task_has_the_time_limits_of_its_queue_and_is_acknowledged_late() -> None:
     current_app.loader.import_default_modules()
-    conf = current_app.conf
-    assert conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]  # else it runs twice
-    own = [task for name, task in current_app.tasks.items() if not name.startswith("celery.")]
+    visibility_timeout_s = current_app.conf.broker_transport_options["visibility_timeout"]
+    own = [task for name, task in current_app.tasks.items() if not name.startswith(("celery.", "tests."))]
     assert len(own) >= len(enqueued_names())
     for task in own:
-        assert task.time_limit == conf.task_time_limit, task.name
+        queue = queues.QUEUE_BY_TASK[task.name]
+        assert (task.soft_time_limit, task.time_limit) == (queue.soft_limit_s, queue.hard_limit_s), task.name
+        assert task.soft_time_limit < task.time_limit < visibility_timeout_s, task.name  # else it runs twice
         assert (task.acks_late, task.reject_on_worker_lost) == (True, True), task.name
 
 
@@ -118,7 +119,7 @@ def test_tasks_schedule_and_reconcile_leases(sim: Simulation, monkeypatch: pytes
     lease, other = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
     sim.messages.clear()
     sent: list[tuple[str, str, str]] = []
-    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    monkeypatch.setattr(outbox, "send", lambda *hint, **_: sent.append(hint))
     tasks.sweep_due()
     assert sent == [("broker.run_queue", "H100-80GB|eu-north", "")]
     tasks.run_queue("H100-80GB|eu-north")
@@ -147,7 +148,7 @@ def test_a_relocation_plan_is_proposed_and_started_by_its_tasks(
     sim.messages.clear()  # they are lost
     sim.run(NOTICE_S)
     sent: list[tuple[str, str, str]] = []
-    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    monkeypatch.setattr(outbox, "send", lambda *hint, **_: sent.append(hint))
     tasks.sweep_due()
     assert ("broker.reconcile_relocation_plan", plan.pk, "") in sent
     tasks.reconcile_relocation_plan(plan.pk)

@@ -46,7 +46,7 @@ def processes() -> dict[int, Found]:
 
 
 SIGNS = {
-    "worker": "config.celery worker",
+    "worker": "--queues lifecycle",
     "beat": "config.celery beat",
     "relay": "manage.py relay",
     "web": "gunicorn config.wsgi",

@@ -105,7 +105,7 @@ def test_an_installation_runs_is_upgraded_and_leaves_no_objects(
 
     apps = f"/apis/apps/v1/namespaces/{home}/deployments"
     names = {item["metadata"]["name"].removeprefix("gpubroker-") for item in control_plane.api.items(apps)}
-    assert {"web", "events", "worker", "beat", "relay", "log-collector"} <= names
+    assert {"web", "events", "worker", "background-worker", "beat", "relay", "log-collector"} <= names
     pods = control_plane.api.items(f"/api/v1/namespaces/{home}/pods")
     ours = [pod for pod in pods if "batch.kubernetes.io/job-name" not in pod["metadata"].get("labels", {})]
     assert {pod["status"]["phase"] for pod in ours} == {"Running"}

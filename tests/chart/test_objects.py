@@ -55,13 +55,14 @@ def test_each_process_mounts_only_its_own_credentials(full: list[Object]) -> Non
         assert ("GPUBROKER_OWNER_DATABASE_URL" in files) == (name == "gpubroker-migrate"), name
         assert ("GPUBROKER_METRICS_TOKEN" in files) == (name == "gpubroker-web"), name
         seals = name.removeprefix("gpubroker-") in (
-            *("web", "events", "worker", "log-collector"),
+            *("web", "events", "worker", "background-worker", "log-collector"),
             *("agent-north", "agent-south"),
         )
         assert ("GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in files) == seals, name
-        assert ("GPUBROKER_MAIL_URL" in files) == (name in ("gpubroker-web", "gpubroker-worker")), name
+        mails = name.removeprefix("gpubroker-") in ("web", "worker", "background-worker")
+        assert ("GPUBROKER_MAIL_URL" in files) == mails, name
     web = ("web", "events", "migrate")
-    worker = ("worker", "beat", "relay", "log-collector", "agent-north", "agent-south")
+    worker = ("worker", "background-worker", "beat", "relay", "log-collector", "agent-north", "agent-south")
     assert login == dict.fromkeys(web, "web") | dict.fromkeys(worker, "worker")
 
 
@@ -79,6 +80,7 @@ def test_only_processes_that_call_clusters_mount_a_service_account_token(
     assert carries(defaults) == set()
     assert carries(full) == {
         "gpubroker-worker",
+        "gpubroker-background-worker",
         "gpubroker-log-collector",
         "gpubroker-events",
         "gpubroker-agent-north",
@@ -110,7 +112,8 @@ def test_selectors_of_services_policies_and_budgets_match_the_intended_pods(rend
 def test_only_processes_that_call_clusters_may_reach_api_servers(full: list[Object]) -> None:
     spec = named(full, "NetworkPolicy", "gpubroker-clusters")["spec"]
     [rule] = spec["podSelector"]["matchExpressions"]
-    assert set(rule["values"]) == {"worker", "log-collector", "events", "agent-north", "agent-south"}
+    workers = {"worker", "background-worker"}
+    assert set(rule["values"]) == {*workers, "log-collector", "events", "agent-north", "agent-south"}
 
 
 def test_web_and_events_are_probed_at_health_and_web_at_start_at_ready(defaults: list[Object]) -> None:
@@ -146,7 +149,8 @@ def test_processes_without_http_are_probed_by_a_heartbeat_file(
 
 
 def test_a_budget_never_covers_a_single_pod() -> None:
-    one = {"web": {"replicas": 1}, "worker": {"replicas": 1}, "agent": {"clusters": ["north"], "replicas": 1}}
+    one: Object = {name: {"replicas": 1} for name in ("web", "worker", "backgroundWorker")}
+    one["agent"] = {"clusters": ["north"], "replicas": 1}
     found = objects({"publicUrl": "https://gpus.example.com", **one})
     budgets = {item["metadata"]["name"] for item in found if item["kind"] == "PodDisruptionBudget"}
     assert budgets == {"gpubroker-events", "gpubroker-log-collector", "gpubroker-relay"}

@@ -13,7 +13,7 @@ import yaml
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 COMPOSE = DEPLOY / "compose.yaml"
-OURS = {"migrate", "web", "events", "worker", "agent", "beat", "relay", "log-collector"}
+OURS = {"migrate", "web", "events", "worker", "background-worker", "agent", "beat", "relay", "log-collector"}
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 
@@ -65,13 +65,14 @@ def test_each_process_uses_its_own_database_role(services: dict[str, Any]) -> No
     web, worker = "//gpubroker_web", "//gpubroker_worker"
     assert logins == {
         "migrate": web, "web": web, "events": web,
-        "worker": worker, "agent": worker, "beat": worker, "relay": worker, "log-collector": worker,
+        "worker": worker, "background-worker": worker,
+        "agent": worker, "beat": worker, "relay": worker, "log-collector": worker,
     }  # fmt: skip
 
 
 def test_only_web_events_and_processes_that_call_clusters_reach_the_outer_network(services: dict[str, Any]) -> None:
     outside = {name for name, own in services.items() if "outside" in own["networks"]}
-    assert outside == {"web", "events", "worker", "agent", "log-collector"}
+    assert outside == {"web", "events", "worker", "background-worker", "agent", "log-collector"}
     ports = [port for own in services.values() for port in own.get("ports", [])]
     assert len(ports) == 2
     assert all(port.startswith("127.0.0.1:") for port in ports)
@@ -85,7 +86,7 @@ def test_services_start_the_same_commands_as_the_chart(services: dict[str, Any])
             continue
         name = item["metadata"]["name"].removeprefix("gpubroker-")
         wanted = list(item["spec"]["template"]["spec"]["containers"][0]["command"])
-        if name == "worker":
+        if name in ("worker", "background-worker"):
             del wanted[wanted.index("--hostname") : wanted.index("--hostname") + 2]
         assert services[name]["command"] == wanted, name
 

@@ -96,7 +96,7 @@ def test_the_demo_starts_twice_and_keeps_its_passwords(
     assert kept[0] == kept[1]
     # Helm waits for as many as must be ready: what an upgrade replaces may have another beside it for a moment.
     end = time.monotonic() + 90
-    while phases(control_plane) != ["Running"] * 8:  # six processes, PostgreSQL and Valkey
+    while phases(control_plane) != ["Running"] * 9:  # seven processes, PostgreSQL and Valkey
         assert time.monotonic() < end, phases(control_plane)
         time.sleep(0.2)
     assert "port-forward service/gpubroker-web 8000:80" in done.stdout

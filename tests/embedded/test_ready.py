@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from config import queues
 from deploy.embedded import folders, product_processes
 from deploy.embedded.process import ProcessSpec
 from deploy.embedded.product_processes import ProductInstallation
@@ -36,13 +37,24 @@ def labour(installed: ProductInstallation) -> Labour:
 def test_every_process_has_its_own_readiness_check(installed: ProductInstallation) -> None:
     trusted = ProcessSpec.__dataclass_fields__["ready"].default
     parts = {part.name: part for part in (*installed.web_processes(), *installed.background_processes())}
-    assert set(parts) == {"web", "events", "worker", "beat", "relay", "log-collector"}
+    assert set(parts) == {"web", "events", "worker", "background-worker", "beat", "relay", "log-collector"}
     assert {name for name, part in parts.items() if part.ready is trusted} == set()
 
 
-def test_the_worker_runs_without_the_heartbeat_of_celery(labour: Labour) -> None:
+def test_workers_run_without_the_heartbeat_of_celery(labour: Labour) -> None:
     """Celery's own heartbeat would retry for ever then."""
-    assert "--without-heartbeat" in labour()["worker"].command
+    for name in ("worker", "background-worker"):
+        assert "--without-heartbeat" in labour()[name].command
+
+
+def test_leases_have_a_worker_of_their_own_and_every_queue_has_one(labour: Labour) -> None:
+    served = {name: _queues(labour()[name].command) for name in ("worker", "background-worker")}
+    assert served["worker"] == [queues.LIFECYCLE.name]
+    assert served["background-worker"] == [*(queue.name for queue in queues.QUEUES[1:]), "celery"]
+
+
+def _queues(command: Sequence[str]) -> list[str]:
+    return command[command.index("--queues") + 1].split(",")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Self
 
 from deploy.embedded.folders import CHECKOUT
 from deploy.embedded.process import Process, ProcessSpec
+from deploy.embedded.product_processes import BACKGROUND_QUEUES, LIFECYCLE_QUEUES
 from tests.chaos.running import free_ports
 
 PATIENCE_S = 120.0
@@ -24,7 +25,7 @@ CELERY = [sys.executable, "-m", "celery", "-A", "config.celery"]
 
 
 class Processes:
-    """Web, worker, relay and beat, which end with this process."""
+    """Web, workers, relay and beat, which end with this process."""
 
     def __init__(self, *, workers: int = 2) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="gpubroker-live-"))
@@ -87,14 +88,17 @@ class Processes:
         ]
         web += ["--workers", "2", "--threads", "4", "--worker-class", "config.web_worker.BufferingWorker", "--preload"]
         self.start("web", [*web, "--no-control-socket"])
-        worker = [*CELERY, "worker", "-c", str(self.workers), "--loglevel", "INFO", "-n", "worker@live"]
-        self.start("worker", [*worker, "--without-gossip", "--without-mingle"])
+        worker = [*CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+        self.start("worker", [*worker, "-c", str(self.workers), "--queues", LIFECYCLE_QUEUES, "-n", "worker@live"])
+        background = ["nice", "-n", "19", *worker, "-c", "1", "--queues", BACKGROUND_QUEUES]
+        self.start("background-worker", [*background, "-n", "background-worker@live"])
         self.start("relay", [*MANAGE, "relay"])
         self.start("log-collector", [*MANAGE, "log_collector"])
         beat = [*CELERY, "beat", "--loglevel", "WARNING", "--pidfile="]
         self.start("beat", [*beat, "-s", str(self.folder / "schedule")])
         self._await("web", self._answers)
-        self._await("worker", lambda: "[tasks]" in self.running["worker"].read_log())
+        for name in ("worker", "background-worker"):
+            self._await(name, lambda name=name: "[tasks]" in self.running[name].read_log())
 
     def _await(self, name: str, ready: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE_S

@@ -9,7 +9,7 @@ from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from ports import outbox
+from ports import outbox, outbox_relay
 from ports.models import OutboxMessage
 from ports.outbox_relay import CLAIM_DURATION, next_due, send_due_messages
 from tests.simulation import NOW
@@ -92,6 +92,17 @@ def test_messages_of_a_killed_relay_are_sent_after_its_claim_expires(sent: list[
     assert send_due_messages(now=NOW + CLAIM_DURATION) == 0
     assert send_due_messages(now=NOW + CLAIM_DURATION + timedelta(seconds=1)) == 1
     assert len(sent) == 1
+
+
+def test_messages_of_leases_are_sent_before_the_e_mails_of_a_month(
+    sent: list[Hint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_relay, "BATCH", 2)
+    for number in range(3):
+        outbox.enqueue("billing.send_email", f"eml_{number}", now=NOW)
+    outbox.enqueue("broker.reconcile_lease", "lse_1", now=NOW)
+    assert send_due_messages(now=NOW) == 2
+    assert {subject for _, subject, *_ in sent} == {"lse_1", "eml_0"}
 
 
 def test_the_next_due_time_is_that_of_the_earliest_unclaimed_message(sent: list[Hint]) -> None:

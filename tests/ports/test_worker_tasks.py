@@ -1,6 +1,7 @@
 """Connection handling and log context around Celery tasks."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import structlog
 from celery import Task, current_app
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 
 from config.json_logs import LOGGING
@@ -31,6 +33,26 @@ def test_a_task_keeps_its_connection_and_replaces_a_broken_one(own_database: Own
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     who("x")
     assert seen[2] != seen[0]
+
+
+def test_a_task_at_its_soft_limit_leaves_a_usable_connection(own_database: OwnDatabase) -> None:
+    def interrupt(*_: object) -> None:
+        raise SoftTimeLimitExceeded
+
+    @outbox.task("tests.sleep")
+    def sleep(subject: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_sleep({subject})")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(SoftTimeLimitExceeded):
+            sleep("20")
+        sleep("0")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

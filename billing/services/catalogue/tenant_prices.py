@@ -54,7 +54,7 @@ def set_tenant_price(
     since, until = whole_second(since), whole_second(until) if until else None
     _check_new_price(since, until, nano_per_hour, free=free, now=now)
     with tenant_scope(tenant.pk):
-        billing_periods.take_billing_lock()
+        billing_periods.take_tenant_billing_locks([tenant.pk])
         rate_card = RateCard.objects.get_or_create(name=TENANT_CARD_NAME, tenant_id=tenant.pk)[0]
         rate_card = RateCard.objects.select_for_update().get(pk=rate_card.pk)
         before = _close_overlapping(_tenant_versions(tenant, offering), since, until)
@@ -102,7 +102,7 @@ def end_tenant_price(version: PriceVersion, *, at: datetime, actor: Actor, now: 
     at = whole_second(at)
     with tenant_scope(version.tenant_id or ""):
         tenant = Tenant.objects.get(pk=version.tenant_id or "")
-        billing_periods.take_billing_lock()
+        billing_periods.take_tenant_billing_locks([tenant.pk])
         version = PriceVersion.objects.select_for_update(of=("self",)).get(pk=version.pk)
         if at < now or at <= version.valid.lower or (version.valid.upper and at > version.valid.upper):
             raise InvalidValue(

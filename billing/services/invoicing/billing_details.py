@@ -48,7 +48,8 @@ def set_billing_details(
     more tax than its wallet holds.
     """
     party = _validated(party)
-    billing_periods.take_billing_lock()  # no month closes meanwhile, so its tax matches its customer
+    # No month of the tenant closes meanwhile, so its tax matches its customer.
+    billing_periods.take_tenant_billing_locks([tenant.pk])
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
     wanted = row.emails_enabled if emails_enabled is None else emails_enabled

@@ -1,6 +1,6 @@
-"""Billing months in the tenant's time zone, and the billing lock."""
+"""Billing months in the tenant's time zone, and the billing locks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -22,11 +22,31 @@ from tenants.services.rls import system_scope, tenant_scope
 # gets one period that is hours longer or shorter, never a second one with the same label.
 OFFSET_INTO_MONTH = timedelta(days=14)
 MAX_TZDATA_VERSION_LENGTH = 20  # characters of it that a run stores
-BILLING_LOCK_ID = 7_012_026  # advisory lock; without it, two runs could deadlock on each other's rows
+BILLING_LOCK_ID = 7_012_026  # advisory lock of all tenants
+# From so many tenants on, one lock of all: PostgreSQL's table of locks is small (max_locks_per_transaction).
+MAX_TENANT_LOCKS = 600
+# In the order of their keys, so that two runs over the same tenants cannot deadlock.
+TENANT_LOCKS_SQL = """
+SELECT pg_advisory_xact_lock(6, key)
+  FROM (SELECT DISTINCT hashtext(tenant) AS key FROM unnest(%s::text[]) AS tenant ORDER BY key) keys
+"""
+
+
+def take_tenant_billing_locks(tenants: Collection[str]) -> None:
+    """Exclude charging, month closes, corrections and changes of terms of these tenants until commit.
+
+    Other tenants go on. Call it once in a transaction, or again for the same tenants.
+    """
+    if len(tenants) > MAX_TENANT_LOCKS:
+        take_billing_lock()
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [BILLING_LOCK_ID])
+        cursor.execute(TENANT_LOCKS_SQL, [list(tenants)])
 
 
 def take_billing_lock() -> None:
-    """Exclude charging, month closes, corrections, price, tax and billing-detail changes until commit."""
+    """Exclude what `take_tenant_billing_locks` excludes, for all tenants: list prices and tax rates are theirs."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [BILLING_LOCK_ID])
 

@@ -132,7 +132,7 @@ def rate_tenant_leases(tenant: Tenant, *, now: datetime) -> RatingOutcome:
     charge: closing a month relies on it.
     """
     with tenant_scope(tenant.pk):
-        billing_periods.take_billing_lock()
+        billing_periods.take_tenant_billing_locks([tenant.pk])
         changed_tenants = _unrated_tenants(whole=False, tenants=[tenant.pk])
         if not changed_tenants:
             return RatingOutcome()
@@ -150,7 +150,7 @@ def rate_leases_of(tenants: Collection[str], *, run: int) -> set[str]:
     Call in their batch scope. As with `rate_tenant_leases`, nobody else charges until the surrounding
     transaction is over.
     """
-    billing_periods.take_billing_lock()
+    billing_periods.take_tenant_billing_locks(tenants)
     changed_tenants = _unrated_tenants(whole=False, tenants=list(tenants))
     left = {one.tenant for one in changed_tenants if not one.tiled}
     if changed_tenants := [one for one in changed_tenants if one.tiled]:
@@ -222,15 +222,16 @@ def _ensure_periods(changed_tenants: list[UnratedTenant]) -> None:
 
 
 def _charge_usage(changed_tenants: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
+    tenants = [one.tenant for one in changed_tenants]
     values = {
-        "tenants": [one.tenant for one in changed_tenants],
+        "tenants": tenants,
         "first": min(one.first for one in changed_tenants),
         "last": max(one.last for one in changed_tenants),
         "rate_card": rate_card,
         "run": run,
         "whole": whole,
     }
-    billing_periods.take_billing_lock()
+    billing_periods.take_tenant_billing_locks(tenants)
     with _planned_cursor(
         BULK_PLAN if sum(one.stretches for one in changed_tenants) > BULK_THRESHOLD else INDEX_PLAN
     ) as cursor:
@@ -239,7 +240,7 @@ def _charge_usage(changed_tenants: list[UnratedTenant], *, run: int, rate_card: 
         # Charged pieces lie inside their interval and never overlap, so equal sums mean full coverage.
         if used != charged:
             raise UsageNotCovered
-    return RatingOutcome(written, used, tuple(one.tenant for one in changed_tenants))
+    return RatingOutcome(written, used, tuple(tenants))
 
 
 def _find_gaps(changed_tenants: list[UnratedTenant], *, whole: bool) -> tuple[UnratedInterval, ...]:

@@ -53,11 +53,11 @@ def rate_volumes(*, now: datetime, whole: bool = False) -> RatingOutcome:
 def rate_tenant_volumes(tenant: Tenant, *, now: datetime, whole: bool = False) -> RatingOutcome:
     """Rate the new usage of one tenant's volumes, or raise PriceGap.
 
-    Holds the billing lock, so nobody else rates meanwhile; runs in the tenant's row-level security
+    Holds the tenant's billing lock, so nobody else rates it meanwhile; runs in the tenant's row-level security
     scope.
     """
     with tenant_scope(tenant.pk):
-        billing_periods.take_billing_lock()
+        billing_periods.take_tenant_billing_locks([tenant.pk])
         since = PriceVersion.objects.storage_sold_since()
         changed_tenants = _new_usage(since, whole=whole, tenants=[tenant.pk]) if since else []
         if since is None or not changed_tenants:

@@ -145,7 +145,7 @@ livenessProbe:
     name: {{ $s.application.name }}
     items:
       - {key: {{ $s.application.keys.secretKey | quote }}, path: GPUBROKER_SECRET_KEY}
-      {{- if or (eq .name "web" "worker" "log-collector" "events") (hasPrefix "agent-" .name) }}
+      {{- if or (eq .name "web" "worker" "background-worker" "log-collector" "events") (hasPrefix "agent-" .name) }}
       - {key: {{ $s.application.keys.credentialKeys | quote }}, path: GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS}
       {{- end }}
       {{- if and $s.application.keys.metricsToken (eq .name "web") }}
@@ -162,7 +162,7 @@ livenessProbe:
     name: {{ $s.valkey.name }}
     items:
       - {key: {{ $s.valkey.key | quote }}, path: GPUBROKER_BROKER_URL}
-{{- if eq .name "web" "worker" }}
+{{- if eq .name "web" "worker" "background-worker" }}
 {{- range $s.extra }}
 - secret:
     name: {{ .name }}

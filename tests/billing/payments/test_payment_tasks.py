@@ -33,7 +33,7 @@ def test_celery_beat_opens_due_payments_and_sends_pending_messages(
     waiting = process_payment(request_payment(first))
     assert waiting.due_at is not None
     sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    monkeypatch.setattr(outbox, "send", lambda *hint, **_: sent.append(hint))
     with clock.frozen_at(waiting.due_at):
         tasks.collect_due()
         assert {tenant for _, _, tenant in sent} == {first.tenant_id, second.tenant_id}

@@ -447,7 +447,7 @@ def test_operators_can_retry_a_parked_event(fake: FakeStripe, settings: Any) -> 
 
 def test_scheduled_tasks_reconcile_days_and_process_events_and_card_forms(fake: FakeStripe, monkeypatch: Any) -> None:
     sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    monkeypatch.setattr(outbox, "send", lambda *hint, **_: sent.append(hint))
     invoice = create_final_invoice()
     with clock.frozen_at(NOW):
         with tenant_scope(invoice.tenant_id):

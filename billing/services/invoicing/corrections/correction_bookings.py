@@ -65,7 +65,7 @@ def book_tenant_correction(correction: Correction, tenant_id: str, *, now: datet
     payment of an invoice that it credits is pending.
     """
     with tenant_scope(tenant_id):
-        billing_periods.take_billing_lock()
+        billing_periods.take_tenant_billing_locks([tenant_id])
         share = TenantCorrection.objects.select_for_update().get(correction=correction, tenant=tenant_id)
         if share.status != TenantCorrectionStatus.WAITING:
             return share.status == TenantCorrectionStatus.BOOKED

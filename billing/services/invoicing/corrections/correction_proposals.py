@@ -66,7 +66,7 @@ def _propose(
 ) -> Correction:
     wanted.since, wanted.until = _check_span(since, until, now)
     wanted.reason = eviction.clean_reason(why)
-    billing_periods.take_billing_lock()
+    billing_periods.take_tenant_billing_locks(tenants)
     found = list(_plans(wanted, tenants, now))
     if not found:
         unchanged = "All of this period is already charged" if wanted.charge else "Nothing in this period is charged"

@@ -69,7 +69,7 @@ def _close_batch(batch: Sequence[str], label: str, rating_run: int, now: datetim
         rows = BillingPeriod.objects.select_for_update(no_key=True, skip_locked=True)
         locked = rows.filter(tenant__in=batch, label=label, status=OPEN).order_by("tenant")
         months = {month.tenant_id: month for month in locked}
-        billing_periods.take_billing_lock()  # nobody charges or changes a price until this commits
+        billing_periods.take_tenant_billing_locks(months)  # nobody charges them or changes a price until this commits
         tenant_ids = _simple_tenants(months, label)
         tenant_ids -= lease_rating.rate_leases_of(tenant_ids, run=rating_run)
         tenant_ids -= storage_rating.tenants_with_new_usage(tenant_ids)

@@ -154,7 +154,7 @@ def test_demand_includes_running_waiting_and_recently_ended_leases(
 def test_an_automatic_repartition_starts_without_approval(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "send", lambda *hint: None)
+    monkeypatch.setattr(outbox, "send", lambda *hint, **_: None)
     waiting = sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     assert "nodes are repartitioned" in reload_lease(waiting).pending_reason
