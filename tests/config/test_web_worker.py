@@ -108,8 +108,12 @@ def test_a_request_under_way_is_answered_when_the_server_stops(server: WebServer
 
 
 def test_workers_end_when_their_parent_is_killed(server: WebServer) -> None:
-    workers = server.workers()
+    for _ in range(100):
+        if len(workers := server.workers()) == 2:
+            break
+        time.sleep(0.1)
     assert len(workers) == 2
+    server.get()
     os.kill(server.process.pid, signal.SIGKILL)
     server.process.wait()
     for _ in range(50):
