@@ -1,12 +1,18 @@
 """Leases that cite a quote: never dearer, and under every agreement like other leases."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from billing.models import Invoice, PriceVersion
+from billing.services.adjustments import adjustment_facts, month_amounts
 from billing.services.catalogue import tenant_prices
+from billing.services.documents import invoice_bundles
 from billing.services.funds.costs.max_costs import NO_USAGE, MaxCost
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
+from billing.services.reports.line_explanations import explain_invoice_line
 from broker.models import Lease
 from tenants.services.rls import tenant_scope
 from tests.billing.agreements.agreed_terms import (
@@ -29,6 +35,7 @@ from tests.billing.histories import (
     add_running_lease,
     create_customer,
     create_priced_offering,
+    invoice_lines,
     set_price,
     utc,
 )
@@ -221,3 +228,30 @@ def test_what_is_held_for_a_quoted_lease_stays_at_the_quoted_price() -> None:
     with tenant_scope(tenant.pk):
         after = sum(MaxCost(tenant, [lease]).needed(lease, NO_USAGE, now=now).values())
     assert after == before == lease.max_duration_s * 2 * EURO
+
+
+def test_an_invoice_of_the_first_rules_is_verified_and_explained_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was closed before quotes were ceilings, with late usage of October."""
+    tenant, project = create_customer()
+    offering = create_priced_offering(None)
+    price = set_tiered_price(
+        offering, "graduated", [8 * HOUR], [EURO // 2], valid=(utc("2026-10-01 00:00:00"), None), nano=2 * EURO
+    )
+    add_ended_lease(project, offering, utc("2026-10-01 00:00:00"), HOUR)
+    lease_rating.rate_all_leases(now=utc("2026-11-01 00:00:00"))
+    assert close_month.close_period(tenant, "2026-10", now=utc("2026-11-01 00:10:00"))
+    lease = add_ended_lease(project, offering, START, 10 * HOUR)
+    add_quote(lease, price, is_ceiling=False)
+    add_ended_lease(project, offering, START, 6 * HOUR)
+    add_ended_lease(project, offering, utc("2026-10-02 00:00:00"), 3 * HOUR)
+    create_commitment_terms(tenant, offering, 1, EURO, until=START + timedelta(hours=5))
+    for module in (month_amounts, adjustment_facts):
+        monkeypatch.setattr(module, "RULES", month_amounts.FIRST_RULES)
+    final = close_and_get_invoice(tenant)
+    monkeypatch.undo()
+    # The quoted lease costs 10 × 2.00; of the other, 5 h are committed; it and 3 late hours stay in the first tier.
+    assert line_amounts(final) == [(offering.pk, 2000 + 5 * 100 + 200 + 3 * 200)]
+    verify_invoice(final)
+    with tenant_scope(tenant.pk):
+        assert json.loads(b"".join(invoice_bundles.build_bundle(final)))["version"] == 7
+        assert all(explain_invoice_line(line).recomputed_equal for line in invoice_lines(final))
