@@ -6,12 +6,13 @@ import pytest
 from django.db import DatabaseError
 
 from billing.domain.corrections import ChargedInterval, uncharged_windows
-from billing.models import Correction, Invoice, TenantCorrection
+from billing.models import Correction, Invoice, RatedCharge, TenantCorrection
 from billing.services.invoicing.corrections import correction_bookings, correction_proposals
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, Offering
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.agreements.agreed_terms import verify_invoice
 from tests.billing.corrections.correction_setup import (
     ANNA,
     BEGUN,
@@ -32,8 +33,10 @@ from tests.billing.histories import (
     add_ended_lease,
     add_lease_history,
     add_quote,
+    add_running_lease,
     create_customer,
     create_priced_offering,
+    invoices_of,
     set_price,
 )
 
@@ -64,6 +67,34 @@ def test_a_running_on_demand_lease_can_be_corrected() -> None:
     lease = create_running_lease(price_class="on_demand")
     span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA, "now": BEGUN + 2 * MINUTE}
     assert correction_proposals.propose_lease_correction(lease, charge=False, **span).minor == 60  # type: ignore[arg-type]
+
+
+def test_a_running_lease_is_charged_to_the_end_of_the_corrected_time_first() -> None:
+    tenant, project = create_customer()
+    lease = add_running_lease(project, create_priced_offering(2 * EURO), BEGUN)
+    now = BEGUN + timedelta(hours=10)
+    proposed = propose_correction(lease, 2, 4, now=now)
+    assert proposed.minor == 400
+    with tenant_scope(tenant.pk):
+        (charge,) = RatedCharge.objects.all()
+        assert (charge.s, charge.e) == (BEGUN, BEGUN + timedelta(hours=4))
+        assert Lease.objects.get(pk=lease.pk).state_since == BEGUN + timedelta(hours=4)
+    approve_correction(proposed, now=now)
+    rate_leases(tenant, now=now)
+    (draft,) = invoices_of(tenant)
+    assert draft.total == 400
+    verify_invoice(draft)
+    assert close_period(tenant).total == (27 * 24 - 2) * 200  # it ran to the end of October
+
+
+def test_a_refused_correction_leaves_a_running_lease_as_it_was() -> None:
+    tenant, project = create_customer()
+    lease = add_running_lease(project, create_priced_offering(2 * EURO), BEGUN)
+    with pytest.raises(InvalidValue, match="already charged"):
+        propose_correction(lease, 2, 4, charge=True, now=BEGUN + timedelta(hours=10))
+    with tenant_scope(tenant.pk):
+        assert RatedCharge.objects.count() == 0
+        assert Lease.objects.get(pk=lease.pk).state_since == BEGUN
 
 
 def test_unrated_usage_cannot_be_charged_by_a_correction() -> None:

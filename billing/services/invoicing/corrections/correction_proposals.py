@@ -11,8 +11,11 @@ from billing.domain.money import exponent_of
 from billing.models import Correction, PriceVersion, RatedCharge, TenantCorrection
 from billing.models.corrections import CorrectionKind, CorrectionStatus
 from billing.services.catalogue import price_list
+from billing.services.invoicing import drafts
 from billing.services.invoicing.corrections.correction_plans import CorrectionPlan, plan_correction
 from billing.services.periods import billing_periods
+from billing.services.rating import lease_rating
+from billing.services.rating.lease_rating import PriceGap
 from broker.models import Lease
 from broker.services.leases.lifecycle import eviction
 from tenants.models import Tenant
@@ -28,14 +31,32 @@ class NotCorrectable(ProblemError):
     code, status, title = "not-correctable", 409, "The correction is not possible now"
 
 
+@transaction.atomic
 def propose_lease_correction(
     lease: Lease, *, charge: bool, since: datetime, until: datetime, why: str, actor: Actor, now: datetime
 ) -> Correction:
-    """Propose to charge or credit seconds of a lease; raise InvalidValue if nothing changes."""
+    """Propose to charge or credit seconds of a lease; raise InvalidValue if nothing changes.
+
+    A running lease is charged up to the end of these seconds first.
+    """
+    _check_span(since, until, now)
     with tenant_scope(lease.tenant_id):
-        currency = Tenant.objects.get(pk=lease.tenant_id).currency
-    wanted = Correction(kind=CorrectionKind.LEASE, lease_id=lease.pk, charge=charge, currency=currency)
+        tenant = Tenant.objects.get(pk=lease.tenant_id)
+        _charge_until(lease.pk, tenant, until, now)
+    wanted = Correction(kind=CorrectionKind.LEASE, lease_id=lease.pk, charge=charge, currency=tenant.currency)
     return _propose(wanted, [lease.tenant_id], since, until, why, actor, now)
+
+
+def _charge_until(lease_id: str, tenant: Tenant, until: datetime, now: datetime) -> None:
+    """Split the open interval of a lease, and charge what has ended."""
+    lease = Lease.objects.select_related("offering").get(pk=lease_id)
+    if not lease.add_metering_tick(at=until):
+        return  # it does not run, or nobody has observed it since
+    try:
+        lease_rating.rate_tenant_leases(tenant, now=now)
+    except PriceGap as gap:
+        raise InvalidValue("until", str(gap), fix="Publish the missing price first.") from gap
+    drafts.refresh_drafts(tenant, now=now)
 
 
 def propose_price_correction(

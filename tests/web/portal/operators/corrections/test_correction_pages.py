@@ -19,6 +19,7 @@ from tenants.models import AuditEvent, Member, User
 from tenants.services.rls import staff_scope, tenant_scope
 from tests.billing.corrections.correction_setup import (
     ANNA,
+    BEGUN,
     NOW,
     WHY,
     approve_correction,
@@ -27,6 +28,7 @@ from tests.billing.corrections.correction_setup import (
     propose_correction,
     propose_price,
 )
+from tests.billing.histories import EURO, add_running_lease, create_customer, create_priced_offering
 from tests.web.portal.page_text import page_words
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +91,17 @@ def test_a_correction_is_approved_by_another_operator_than_its_author(author: Cl
     drawer = page_words(client.get(f"/invoices/{invoice.pk}/?line=1"))
     assert f"corrected, 05 Oct 02:00:00 to 05 Oct 05:00:00 UTC: {WHY}" in drawer
     assert "recalculated, matches" in drawer
+
+
+def test_a_running_lease_is_corrected_on_the_page(author: Client, other: Client) -> None:
+    _, project = create_customer()
+    lease = add_running_lease(project, create_priced_offering(2 * EURO), BEGUN)
+    with clock.frozen_at(BEGUN + timedelta(hours=10)):
+        page = author.post("/ops/corrections/", correction_form(lease.pk))["Location"]
+        mine = author.get(page)
+        assert "€10.00 €4.00" in page_words(mine)
+        assert other.post(page, {"verb": "approve", "seal": seal(mine)}).status_code == 302
+        assert "Approved and booked." in page_words(other.get(page))
 
 
 def test_a_price_correction_above_the_threshold_needs_two_approvals(
