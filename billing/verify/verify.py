@@ -818,7 +818,15 @@ def _count_earlier(report: Report) -> None:
     if report.bundle.version < CEILINGS:
         return
     own = report.bundle.invoice.month
+    tiered = {price.offering for price in report.bundle.prices if price.model != "flat"}
+    committed = {
+        (agreed.offering, month.label)
+        for agreed in report.bundle.commitments
+        for month in report.bundle.months
+        if _valid_in(agreed, month)
+    }
     late = {(use.key[1], use.month) for uses in report.used.values() for use in uses if use.month != own}
+    late = {each for each in late if each[0] in tiered or each in committed}
     for each in report.earlier:
         if (each.begun.offering, each.month) in late:
             _charge(report, each.lease, each.begun, each.start, each.end, each.ran, each.month, here=False)

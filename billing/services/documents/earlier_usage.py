@@ -6,11 +6,14 @@ What a commitment has left and which tier is reached depends on all usage of the
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F
 
-from billing.models import BillingPeriod, CorrectedInterval, Invoice, RatedCharge
+from billing.models import BillingPeriod, CorrectedInterval, Invoice, PriceVersion, RatedCharge
 from billing.models.charges import GIB_SECONDS
+from billing.models.prices import PriceModel
 from billing.services.adjustments import late_adjustments
+from billing.services.adjustments.commitment_adjustments import commitments_in_force
 from ports.postgres.sql_statements import query_rows
 
 
@@ -41,7 +44,9 @@ def earlier_usage(invoice: Invoice) -> EarlierUsage:
     months, here = [each.period for each in counted], invoice.period_id
     billed = [month for month in counted[0].billed if month != here]
     late = RatedCharge.objects.filter(billed_period_id=here).exclude(billed_period_id=F("period_id"))
-    offerings = set(late.values_list("offering_id", flat=True).distinct())
+    offerings = set(late.values_list("offering_id", flat=True).distinct()) & _offerings_with_terms(invoice, months)
+    if not offerings:
+        return NONE
     keys = [month.pk for month in months]
     rows = query_rows(
         "billing/documents/earlier_usage", months=keys, billed=billed, here=here, offerings=sorted(offerings)
@@ -57,6 +62,18 @@ def earlier_usage(invoice: Invoice) -> EarlierUsage:
         volumes={lease for lease, _, meter, _ in rows if meter == GIB_SECONDS},
         corrected=list(corrected.select_related("share__correction").order_by("pk")),
     )
+
+
+def _offerings_with_terms(invoice: Invoice, months: list[BillingPeriod]) -> set[str]:
+    """Return the offerings for which it matters what else was used: with commitments or tiers."""
+    found = {
+        commitment.offering_id
+        for month in months
+        for commitment in commitments_in_force(invoice.tenant_id, month, invoice.currency)
+    }
+    span = DateTimeTZRange(months[0].span.lower, invoice.period.span.upper)
+    tiered = PriceVersion.objects.exclude(model=PriceModel.FLAT).filter(valid__overlap=span, currency=invoice.currency)
+    return found | set(tiered.values_list("offering_id", flat=True))
 
 
 def with_months(known: Iterable[BillingPeriod], more: Iterable[BillingPeriod]) -> list[BillingPeriod]:

@@ -241,13 +241,12 @@ def _collect(
     priced = {line.price_version_id for line in lines} | charged.promised
     commitments = adjustment_facts.commitments_json(invoice)
     more = more or bool(charged.volumes or commitments)
-    current = more and rules_of(invoice) == RULES
-    earlier = earlier_usage.earlier_usage(invoice) if current else earlier_usage.NONE
-    ceilings = charged.capped or bool(current and charged.promised) or bool(earlier.months)
-    ceilings = ceilings or (current and any(part["sign"] == 1 for part in corrected))
-    if ceilings or adjustment_facts.have_overlaps(commitments):
-        ceilings = more = True
-        months = earlier_usage.with_months(months, earlier.months)
+    ceilings = charged.capped or adjustment_facts.have_overlaps(commitments)
+    if more and rules_of(invoice) == RULES:
+        ceilings = ceilings or bool(charged.promised or late) or any(part["sign"] == 1 for part in corrected)
+    earlier = earlier_usage.earlier_usage(invoice) if ceilings else earlier_usage.NONE
+    if ceilings:
+        more, months = True, earlier_usage.with_months(months, earlier.months)
         labels = {month.pk: month.label for month in months}
         commitments = adjustment_facts.commitments_json(invoice, months)
     span = DateTimeTZRange(months[0].span.lower, end)

@@ -253,3 +253,19 @@ def test_the_verifier_finds_altered_usage_of_earlier_invoices() -> None:
         {"months": good["months"][1:]},
     ):
         assert not check(write_bundle(good | change)).equal, change
+
+
+def test_late_usage_beside_a_quoted_lease_is_verified_without_any_terms() -> None:
+    """The price of the other lease's November is on no line of December."""
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    set_price(offering, 2 * EURO, since=START + timedelta(days=2))
+    add_ended_lease(project, offering, START, 60 * 24 * HOUR)
+    lease_rating.rate_all_leases(now=utc("2027-01-02 00:00:00"))
+    assert close_month.close_due_months(now=CLOSES).months == 1
+    add_ended_lease(project, offering, START + timedelta(days=3), HOUR)
+    other = create_priced_offering(EURO)
+    add_quote(add_ended_lease(project, other, CLOSES, HOUR), other.price_versions.get())
+    draft = rate_late_usage(tenant)
+    assert draft.total == 31 * 24 * 200 + 200 + 100
+    assert close_december(tenant).total == draft.total
