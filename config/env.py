@@ -4,10 +4,15 @@
 """
 
 import json
+import os
 from pathlib import Path
 
-from pydantic import Field, PositiveInt, SecretStr
+from pydantic import Field, PositiveInt, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from config.broker_url import parse_broker_url
+from config.database_url import parse_database_url
+from config.setting_names import PREFIX, check_setting_names
 
 
 def secrets_directory() -> Path | None:
@@ -20,7 +25,11 @@ class EnvironmentSettings(BaseSettings):
     """Settings read from GPUBROKER_… variables, or from files of that name in the secrets directory."""
 
     model_config = SettingsConfigDict(
-        env_prefix="GPUBROKER_", frozen=True, extra="ignore", secrets_dir=secrets_directory()
+        env_prefix=PREFIX,
+        frozen=True,
+        extra="ignore",
+        secrets_dir=secrets_directory(),
+        hide_input_in_errors=True,  # URLs contain passwords
     )
 
     secret_key: SecretStr = Field(description="Signs sessions. No default: nothing starts without it.")
@@ -29,14 +38,17 @@ class EnvironmentSettings(BaseSettings):
         description="Fernet keys that encrypt what is secret in the database; newest first, with commas.",
     )
     database_url: SecretStr = Field(
-        description="PostgreSQL URL with the application's login, which is neither table owner nor superuser."
+        description="PostgreSQL URL with the application's login, which is neither table owner nor superuser. It takes"
+        " every option of libpq, for example `?sslmode=verify-full&sslrootcert=/ca.pem`, and several hosts."
     )
     owner_database_url: SecretStr | None = Field(
         default=None,
         description="PostgreSQL URL with the table owner's login, for migrations only; not for web and worker.",
     )
     broker_url: str = Field(
-        default="redis://127.0.0.1:6379/0", description="URL of Valkey; redis+socket:///path for a unix socket."
+        default="redis://127.0.0.1:6379/0",
+        description="URL of Valkey; `rediss://` for TLS, with `?ssl_ca_certs=/ca.pem` for a CA of your own (and"
+        " `ssl_certfile`, `ssl_keyfile` for a client certificate); `redis+socket:///path` for a unix socket.",
     )
     public_url: str = Field(
         default="http://localhost:8000",
@@ -242,8 +254,29 @@ class EnvironmentSettings(BaseSettings):
         default="", description="SMTP server, smtp://user:password@host:port; empty: e-mails are written to the log."
     )
 
+    @field_validator("database_url", "owner_database_url")
+    @classmethod
+    def _check_database_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url:
+            parse_database_url(url.get_secret_value())
+        return url
 
-env = EnvironmentSettings()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+    @field_validator("broker_url")
+    @classmethod
+    def _check_broker_url(cls, url: str) -> str:
+        parse_broker_url(url)
+        return url
+
+
+def load_settings() -> EnvironmentSettings:
+    """Return the settings; ValueError names what is missing, wrong or unknown."""
+    folder = secrets_directory()
+    files = [file.name for file in folder.iterdir()] if folder else []
+    check_setting_names([*os.environ, *files], EnvironmentSettings.model_fields)
+    return EnvironmentSettings()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+
+
+env = load_settings()
 
 
 def settings_markdown() -> str:

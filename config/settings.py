@@ -2,40 +2,18 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from billing.domain.ledger import AccountType
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.domain.logs.log_lines import LineSource
 from config import queues
+from config.broker_url import parse_broker_url
+from config.database_url import django_database
 from config.env import env
 from config.json_logs import LOGGING as LOGGING
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-def database(url: str) -> dict[str, Any]:
-    """Turn postgresql://user:password@host:port/name?host=/socket into Django's form."""
-    parts = urlsplit(url)
-    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    return {
-        "ENGINE": "ports.postgres",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": query.get("host", parts.hostname or ""),
-        "PORT": str(parts.port or query.get("port", "")),
-        "CONN_MAX_AGE": None,
-        "CONN_HEALTH_CHECKS": True,
-        "DISABLE_SERVER_SIDE_CURSORS": True,
-        # A request waits at most this long for a lock or a statement; then it gets a 503.
-        "OPTIONS": {
-            "options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off",
-            "prepare_threshold": 5,
-            "server_side_binding": True,
-        },
-    }
-
 
 SECRET_KEY = env.secret_key.get_secret_value()
 CREDENTIAL_ENCRYPTION_KEYS = env.credential_encryption_keys.get_secret_value()
@@ -45,10 +23,19 @@ PUBLIC_URL, EVENTS_URL = env.public_url, env.events_url
 TERMINALS_URL = EVENTS_URL.replace("http", "ws", 1)  # of the same process, over WebSocket
 TOKEN_ENVIRONMENT = env.token_environment
 
-DATABASES = {"default": database(env.database_url.get_secret_value())}
+DATABASES = {
+    "default": django_database(
+        env.database_url.get_secret_value(),
+        # A request waits at most this long for a lock or a statement; then it gets a 503.
+        session="-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off",
+        prepare_threshold=5,
+        server_side_binding=True,
+    )
+}
 if env.owner_database_url:
-    DATABASES["owner"] = database(env.owner_database_url.get_secret_value())
-    DATABASES["owner"]["OPTIONS"] = {"options": "-c lock_timeout=2s -c timezone=UTC"}
+    DATABASES["owner"] = django_database(
+        env.owner_database_url.get_secret_value(), session="-c lock_timeout=2s -c timezone=UTC"
+    )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ, TIME_ZONE = True, "UTC"
 # No LocaleMiddleware: pages are in English until a German catalogue ships (docs/decisions/0042).
@@ -280,7 +267,8 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
-CELERY_BROKER_URL = env.broker_url
+_broker = parse_broker_url(env.broker_url)
+CELERY_BROKER_URL, CELERY_BROKER_USE_SSL = _broker.url, _broker.tls
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": queues.VISIBILITY_TIMEOUT_S,
     "unacked_restore_interval": 5,

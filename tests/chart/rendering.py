@@ -19,6 +19,7 @@ FULL: dict[str, Any] = {
     "image": {"digest": "sha256:" + "0" * 64, "pullSecrets": ["puller"]},
     "secrets": {
         "application": {"keys": {"metricsToken": "metrics-token"}},
+        "ca": {"name": "our-ca"},
         "extra": [{"name": "mail", "key": "url", "setting": "MAIL_URL"}],
     },
     "settings": {

@@ -169,3 +169,8 @@ def test_two_releases_share_no_name() -> None:
 
     assert not names("gpubroker") & names("staging")
     assert max(len(name) for _, name in names("a-release-with-a-name-as-long-as-helm-permits-them")) <= 63
+
+
+def test_every_process_finds_the_certificate_of_the_operators_ca(full: list[Object], defaults: list[Object]) -> None:
+    assert {secret_files(pod).get("ca.pem") for _, pod in pods(full)} == {("our-ca", "ca.pem")}
+    assert not [name for name, pod in pods(defaults) if "ca.pem" in secret_files(pod)]

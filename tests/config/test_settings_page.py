@@ -42,7 +42,7 @@ def run_with_settings(code: str, **settings: str) -> subprocess.CompletedProcess
 
 
 def test_the_secrets_folder_of_containers_is_used_if_it_exists() -> None:
-    code = """from pathlib import Path; Path.is_dir = lambda self: True
+    code = """from pathlib import Path; Path.is_dir = lambda self: True; Path.iterdir = lambda self: iter(())
 from config.env import EnvironmentSettings; print(EnvironmentSettings.model_config["secrets_dir"])"""
     done = run_with_settings(code, secret_key="k", database_url="postgresql:///x")
     assert done.stdout == "/run/secrets/gpubroker\n", done.stderr

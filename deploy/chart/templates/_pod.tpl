@@ -162,6 +162,14 @@ livenessProbe:
     name: {{ $s.valkey.name }}
     items:
       - {key: {{ $s.valkey.key | quote }}, path: GPUBROKER_BROKER_URL}
+{{- with $s.ca }}
+{{- if .name }}
+- secret:
+    name: {{ .name }}
+    items:
+      - {key: {{ .key | quote }}, path: ca.pem}
+{{- end }}
+{{- end }}
 {{- if eq .name "web" "worker" "background-worker" }}
 {{- range $s.extra }}
 - secret:
