@@ -5,14 +5,21 @@
 
 import json
 import os
+import re
+from email.utils import parseaddr
 from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, PositiveInt, SecretStr, field_validator
+from pydantic import Field, PositiveInt, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config.broker_url import parse_broker_url
 from config.database_url import parse_database_url
+from config.mail_url import parse_mail_url
 from config.setting_names import PREFIX, check_setting_names
+
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def secrets_directory() -> Path | None:
@@ -251,7 +258,19 @@ class EnvironmentSettings(BaseSettings):
         "(`email_verified`) confirms it by e-mail, which needs `MAIL_URL`.",
     )
     mail_url: str = Field(
-        default="", description="SMTP server, smtp://user:password@host:port; empty: e-mails are written to the log."
+        default="",
+        description="Mail server: `smtp://user:password@host:587` (by STARTTLS), `smtps://user:password@host:465` (by"
+        " TLS), or `smtp://host:25` for a relay without a login (plain; `?starttls=yes` or `no` chooses). Empty: no"
+        " e-mail is sent.",
+    )
+    mail_from: str = Field(
+        default="",
+        description="Sender of e-mails, such as `gpubroker <no-reply@gpus.example.com>`; required with `MAIL_URL`.",
+    )
+    local_mail: bool = Field(
+        default=False,
+        description="Shows e-mails on the page `/local-mail/` to browsers on this machine instead of sending them; for"
+        " development only, and refused with `MAIL_URL` or a `PUBLIC_URL` not on localhost. `make run` turns it on.",
     )
 
     @field_validator("database_url", "owner_database_url")
@@ -266,6 +285,32 @@ class EnvironmentSettings(BaseSettings):
     def _check_broker_url(cls, url: str) -> str:
         parse_broker_url(url)
         return url
+
+    @field_validator("mail_url")
+    @classmethod
+    def _check_mail_url(cls, url: str) -> str:
+        if url:
+            parse_mail_url(url)
+        return url
+
+    @field_validator("mail_from")
+    @classmethod
+    def _check_mail_from(cls, sender: str) -> str:
+        name, address = parseaddr(sender)
+        if sender and not (re.fullmatch(r"[^@\s]+@[^@\s]+", address) and "\n" not in name):
+            raise ValueError("Write it as no-reply@gpus.example.com or gpubroker <no-reply@gpus.example.com>.")
+        return sender
+
+    @model_validator(mode="after")
+    def _check_mail_settings(self) -> Self:
+        if self.mail_url and not self.mail_from:
+            raise ValueError("GPUBROKER_MAIL_FROM is missing: GPUBROKER_MAIL_URL needs the sender of e-mails.")
+        if self.local_mail and (self.mail_url or urlsplit(self.public_url).hostname not in LOCAL_HOSTS):
+            raise ValueError(
+                "GPUBROKER_LOCAL_MAIL is for development only: with GPUBROKER_PUBLIC_URL on localhost and without"
+                " GPUBROKER_MAIL_URL."
+            )
+        return self
 
 
 def load_settings() -> EnvironmentSettings:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from billing.domain.ledger import AccountType
 from broker.domain.lifecycle.states import EndReason, LeaseState
@@ -12,6 +12,7 @@ from config.broker_url import parse_broker_url
 from config.database_url import django_database
 from config.env import env
 from config.json_logs import LOGGING as LOGGING
+from config.mail_url import parse_mail_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -207,13 +208,15 @@ if env.oidc_client_id:
         ]
     }
 MAIL_IS_CONFIGURED = bool(env.mail_url)
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+LOCAL_MAIL = env.local_mail
+EMAIL_BACKEND = "ports.local_mail.LocalMailBackend" if LOCAL_MAIL else "ports.local_mail.UnsentBackend"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mail_from or "gpubroker@localhost"
 if env.mail_url:
-    _mail = urlsplit(env.mail_url)
+    _mail = parse_mail_url(env.mail_url)
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    EMAIL_HOST, EMAIL_PORT = _mail.hostname, _mail.port or 587
-    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
-    EMAIL_USE_TLS, EMAIL_TIMEOUT = True, 10
+    EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL, EMAIL_TIMEOUT = _mail.starttls, _mail.tls, 10
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "cache"}}
 

@@ -1,5 +1,6 @@
 """Root URL configuration."""
 
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from config import health
@@ -26,3 +27,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("web.portal.operators.fleet.urls")),
     path("", include("web.portal.account.urls")),
 ]
+if settings.LOCAL_MAIL:
+    urlpatterns.append(path("local-mail/", include("web.portal.local_mail.urls")))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -66,6 +67,12 @@ class ProductInstallation:
     def public_url(self) -> str:
         return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{self.browser_host}:{self.port}")
 
+    @property
+    def keeps_local_mail(self) -> bool:
+        """Return whether e-mails are shown on a page instead of being sent."""
+        is_local = urlsplit(self.public_url).hostname in ("localhost", "127.0.0.1", "::1")
+        return is_local and not os.environ.get("GPUBROKER_MAIL_URL")
+
     def env(self, role: str) -> dict[str, str]:
         """Return the environment of a process that logs in with a database role."""
         allowed_hosts = {"127.0.0.1", "localhost", "[::1]", self.browser_host, socket.gethostname()}
@@ -89,6 +96,7 @@ class ProductInstallation:
             "GPUBROKER_SIMULATED_SPEED": SIMULATED_SPEED,
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             **SUPPLIER,
+            "GPUBROKER_LOCAL_MAIL": "true" if self.keeps_local_mail else "false",
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
             "GPUBROKER_SECRET_KEY": load_or_create_secret(self.folders.secrets / "secret_key", self.account),
             "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS": load_or_create_secret(

@@ -13,7 +13,13 @@ from tenants.services.errors import ObjectNotFound
 
 @transaction.atomic
 def appoint(email: str, *, now: datetime) -> bool:
-    """Make a user an operator; return whether that is a change."""
+    """Make a user an operator; return whether that is a change.
+
+    This confirms their address, too: the first operator signs up before e-mails can be sent.
+    """
+    from allauth.account.models import EmailAddress
+
+    EmailAddress.objects.filter(user__email__iexact=email, email__iexact=email).update(verified=True)
     return _set_staff(email, staff=True, action="operators.appoint", now=now)
 
 

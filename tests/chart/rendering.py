@@ -25,6 +25,7 @@ FULL: dict[str, Any] = {
     "settings": {
         "DEFAULT_TENANT_QUOTA_UNITS": 1000000,
         "CURRENCY": "CHF",
+        "MAIL_FROM": "no-reply@gpus.example.com",
         "LEASE_GATES": ["broker.services.quotas.gate"],
     },
     "web": {"autoscaling": {"enabled": True}},

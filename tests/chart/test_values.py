@@ -38,6 +38,7 @@ MISSING: list[tuple[dict[str, Any], str]] = [
     ({"serviceMonitor": {"enabled": True}}, "--set secrets.application.keys.metricsToken=metrics-token"),
     ({"web": {"autoscaling": {"enabled": True, "minReplicas": 9}}}, "Raise maxReplicas"),
     ({"secrets": {"extra": [{"name": "a", "key": "b", "setting": "DATABASE_URL"}]}}, "secrets.database"),
+    ({"secrets": {"extra": [{"name": "a", "key": "b", "setting": "MAIL_URL"}]}}, "settings.MAIL_FROM"),
 ]
 
 

@@ -149,7 +149,9 @@ class VerificationSentView(EmailVerificationSentView):  # type: ignore[misc]
     """Page shown after every sign-up, whether the address was known or not."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "mail_goes_out": settings.MAIL_IS_CONFIGURED}
+        local_mail_url = reverse("local-mail") if settings.LOCAL_MAIL else ""
+        mail = {"mail_goes_out": settings.MAIL_IS_CONFIGURED, "local_mail_url": local_mail_url}
+        return {**super().get_context_data(**kwargs), **mail}
 
 
 class ActivateTotpView(ActivateTOTPView):  # type: ignore[misc]
