@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -19,7 +20,7 @@ from billing.services.reports import pending_decisions
 from broker.services.clusters import orphan_removal
 from broker.services.clusters.observed import observed_objects
 from config import queues
-from ports import clock, task_queues
+from ports import clock, ids, task_queues
 from ports.postgres.sql_statements import load_sql
 from tenants.services.rls import system_scope
 
@@ -74,6 +75,7 @@ class RequestMetricsMiddleware:
         return response
 
 
+LATELY = timedelta(minutes=15)
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -94,7 +96,9 @@ GAUGES = {
     "gpubroker_dispute_oldest_open_seconds": "Age of the oldest open dispute.",
     "gpubroker_corrections_pending": "Corrections that need approval.",
     "gpubroker_corrections_pending_second_approval": "Corrections that need a second approval only.",
-    "gpubroker_outbox_pending": "Outbox messages that are not sent yet.",
+    "gpubroker_outbox_pending": "Outbox messages that are not sent yet, most of them checks still to come.",
+    "gpubroker_outbox_due": "Outbox messages that are due and not sent yet.",
+    "gpubroker_outbox_oldest_due_seconds": "Age of the oldest outbox message that is due.",
 }
 
 
@@ -110,6 +114,8 @@ class DatabaseCollector(Collector):
             for state, number in cursor.fetchall():
                 leases.add_metric([state], number)
         yield leases
+        yield free_gpus_gauge()
+        yield start_times_gauge()
         yield from cluster_gauges()
         yield from database_gauges()
         yield from queue_gauges()
@@ -137,6 +143,31 @@ def cluster_gauges() -> Iterator[GaugeMetricFamily]:
     yield from (lag, silent, frozen, left)
 
 
+def free_gpus_gauge() -> GaugeMetricFamily:
+    """Return the gauge of free GPUs by model."""
+    free = GaugeMetricFamily("gpubroker_gpus_free", "GPUs in service that no lease holds, by model.", labels=["model"])
+    with system_scope(), connection.cursor() as cursor:
+        cursor.execute(load_sql("config/metrics/free_gpus"))
+        for model, count in cursor.fetchall():
+            free.add_metric([model], count)
+    return free
+
+
+def start_times_gauge() -> GaugeMetricFamily:
+    """Return the gauge of how long starts took lately; without values if nothing was started."""
+    took = GaugeMetricFamily(
+        "gpubroker_lease_start_seconds",
+        "Seconds from request to active, of leases requested in the last 15 minutes, by quantile.",
+        labels=["quantile"],
+    )
+    with system_scope(), connection.cursor() as cursor:
+        cursor.execute(load_sql("config/metrics/start_times"), {"first": ids.first_at("lse", clock.now() - LATELY)})
+        for quantile, seconds in zip(("0.5", "0.95"), cursor.fetchone(), strict=True):
+            if seconds is not None:
+                took.add_metric([quantile], seconds)
+    return took
+
+
 def queue_gauges() -> Iterator[GaugeMetricFamily]:
     """Yield gauges of the workers' queues; without values while Valkey does not answer."""
     waiting = GaugeMetricFamily(
@@ -159,8 +190,9 @@ def database_gauges() -> list[GaugeMetricFamily]:
         values = dict(zip([column.name for column in cursor.description or ()], cursor.fetchone(), strict=True))
         late_stops, waiting = budget_stops.count_late_stops(now=now), pending_decisions.count_pending_decisions()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM ports_outboxmessage")
-        values["gpubroker_outbox_pending"] = cursor.fetchone()[0]
+        cursor.execute(load_sql("config/metrics/outbox"))
+        names = ("gpubroker_outbox_pending", "gpubroker_outbox_due", "gpubroker_outbox_oldest_due_seconds")
+        values |= zip(names, cursor.fetchone(), strict=True)
     since = waiting.disputed_since
     values |= {
         "gpubroker_budget_stops_overdue": late_stops,

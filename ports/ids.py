@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from threading import Lock
 
 from ports import clock
@@ -49,6 +50,11 @@ def new(prefix: str) -> str:
     It has 26 lower-case Crockford letters, the first ten of which are a millisecond clock.
     """
     return f"{prefix}_{_source()}"
+
+
+def first_at(prefix: str, at: datetime) -> str:
+    """Return the least id that can be made at a moment, for finding rows by their time."""
+    return f"{prefix}_{_encode(int(at.timestamp() * 1000) << 80, BODY_LENGTH)}"
 
 
 def random_token(length: int = 40) -> str:

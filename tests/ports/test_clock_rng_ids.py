@@ -119,3 +119,18 @@ def test_the_http_client_has_a_timeout_and_follows_no_redirects() -> None:
     with http.client(base_url="http://127.0.0.1:9", timeout_s=1) as client:
         assert client.timeout.connect == 1
         assert not client.follow_redirects
+
+
+def test_the_first_id_of_a_moment_sorts_before_those_made_then_and_after_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moment = datetime(2026, 11, 21, 9, tzinfo=UTC)
+    made = {}
+    for seconds in (-1, 0, 1):
+        monkeypatch.setattr(
+            clock, "milliseconds", lambda at=moment + timedelta(seconds=seconds): int(at.timestamp() * 1000)
+        )
+        made[seconds] = ids.new("lse")
+    first = ids.first_at("lse", moment)
+    assert made[-1] < first <= made[0] < made[1]
+    assert len(first) == len(made[0])
