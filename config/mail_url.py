@@ -1,4 +1,4 @@
-"""The URL of the mail server: by TLS, by STARTTLS, or a plain relay without a login."""
+"""URL of the mail server: TLS, STARTTLS, or a plain relay without login."""
 
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit

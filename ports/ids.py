@@ -53,7 +53,7 @@ def new(prefix: str) -> str:
 
 
 def first_at(prefix: str, at: datetime) -> str:
-    """Return the least id that can be made at a moment, for finding rows by their time."""
+    """Return the least id of a moment, to find rows by their time."""
     return f"{prefix}_{_encode(int(at.timestamp() * 1000) << 80, BODY_LENGTH)}"
 
 

@@ -19,7 +19,7 @@ BATCH = 50  # what an urgent message may wait for
 
 
 def send_due_messages(*, now: datetime) -> int:
-    """Send the messages that are due, at most a batch, urgent ones first; return how many.
+    """Send a batch of due messages, urgent ones first; return how many.
 
     Raises kombu's OperationalError when Valkey is unavailable.
     """

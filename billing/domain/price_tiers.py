@@ -57,7 +57,7 @@ class TieredPrice:
         return self.prices[at - 1] if at else self.nano_per_hour
 
     def capped(self, most: int) -> "TieredPrice | None":
-        """Return the price with nothing above `most` an hour; None if no tier lies below that."""
+        """Return the price capped at `most`; None if no tier is cheaper."""
         if self.model == "package":
             dear = self.prices[0] * HOUR > self.starts[0] * most
             return None if dear else replace(self, nano_per_hour=min(most, self.nano_per_hour))

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Make new quotes ceilings; leases that cite one from before keep its price as it was promised."""
+    """Make new quotes ceilings; leases citing older ones keep their price."""
 
     dependencies = [("billing", "0002_database_rules")]
 

@@ -814,7 +814,7 @@ def _count_added(report: Report, part: Corrected, *, here: bool) -> None:
 
 
 def _count_earlier(report: Report) -> None:
-    """Count usage on earlier invoices where late usage of its month and offering is on this one."""
+    """Count earlier invoices' usage of a month whose late usage is here."""
     if report.bundle.version < CEILINGS:
         return
     own = report.bundle.invoice.month
@@ -858,7 +858,7 @@ def _charge(
     *,
     here: bool = True,
 ) -> None:
-    """Charge an interval within one month at the prices valid in it, or count it if that is not `here`.
+    """Charge an interval of one month, or only count it if not `here`.
 
     A preempted run that was short enough is free.
     """
@@ -894,7 +894,7 @@ def _charge(
 def _capped(
     offered: list[Price], promised: Promise | None, start: datetime, end: datetime
 ) -> Iterator[tuple[Price, datetime, datetime, Price | None]]:
-    """Split an interval by what is paid; beside the price of a quote is the valid one that it replaces."""
+    """Split an interval by the price paid, with the price that a quote replaces."""
     if promised is None:
         yield from ((price, since, until, None) for price, since, until in _priced(offered, start, end))
         return
@@ -1029,7 +1029,7 @@ def _valid_in(agreed: Commitment, month: Month) -> tuple[datetime, datetime] | N
 
 
 def _late_commitments(report: Report, month: Month) -> None:
-    """Take late usage off its lines where commitments of its month were paid and not used."""
+    """Take late usage off its lines where its month's commitments were unused."""
     spans = {agreed: span for agreed in report.bundle.commitments if (span := _valid_in(agreed, month))}
     shares = _sweep(report, spans, month.label)
     for agreed in spans:

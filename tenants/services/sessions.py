@@ -4,16 +4,11 @@ Who reads the table, or a backup of it, cannot use the sessions in it.
 """
 
 import hashlib
-import logging
 from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.contrib.sessions.base_session import AbstractBaseSession
-from django.core.exceptions import SuspiciousOperation
 
-from ports import clock
-
-log = logging.getLogger(__name__)
 HASH_LENGTH = 40  # of hexadecimal digits: the length of the column
 
 
@@ -26,15 +21,11 @@ class SessionStore(DatabaseSessionStore):
     """A session whose key only the browser has."""
 
     def _get_session_from_db(self) -> AbstractBaseSession | None:
-        found = self.model.objects.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=clock.now())
-        try:
-            session: AbstractBaseSession | None = found.first()
-        except SuspiciousOperation as error:
-            log.warning("session not read: %s", error)
-            session = None
-        if session is None:
-            self._session_key = None
-        return session
+        key = self._session_key
+        self._session_key = stored_key(key or "")
+        found: AbstractBaseSession | None = super()._get_session_from_db()  # type: ignore[misc]  # not in its types
+        self._session_key = key if found else None
+        return found
 
     def exists(self, session_key: str) -> bool:
         return bool(self.model.objects.filter(session_key=stored_key(session_key)).exists())

@@ -90,7 +90,7 @@ def issue(
 
 
 def _parent_outliving(expires_at: datetime, *, actor: Actor, now: datetime) -> ApiToken | None:
-    """Return the token that creates another one, if that does not outlive it; None for a person."""
+    """Return the token that creates another, None for a person."""
     if not actor.token:
         return None
     # Locked, so that it is either revoked before or revokes the new token too.

@@ -1,4 +1,4 @@
-"""OPTIONS answers at every address of the API, to anybody, with the methods of the access table."""
+"""OPTIONS answers at every API address with the methods of the access table."""
 
 import pytest
 

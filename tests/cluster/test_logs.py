@@ -1,4 +1,4 @@
-"""Logs of leases through a real API server, whose played kubelets read runtime files as kubelets do."""
+"""Logs of leases through a real API server with emulated kubelets."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""URLs of PostgreSQL and Valkey: every option arrives, and an unknown one is refused by name."""
+"""URLs of PostgreSQL and Valkey keep known options and refuse unknown ones."""
 
 import subprocess
 

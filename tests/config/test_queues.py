@@ -63,7 +63,7 @@ def test_every_scheduled_message_expires_when_the_next_is_sent(settings: Any) ->
 
 
 def test_every_message_that_a_task_sends_expires() -> None:
-    """A task sends directly only what its next run sends again; everything else goes through the outbox."""
+    """A task sends without the outbox only what its next run repeats."""
     for file in (ROOT / app / "tasks.py" for app in ("broker", "billing", "tenants")):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "outbox.send":

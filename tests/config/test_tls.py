@@ -1,4 +1,4 @@
-"""Connections by TLS to a real PostgreSQL and to Valkey, with a CA of our own."""
+"""TLS connections to PostgreSQL and Valkey with a private CA."""
 
 import shutil
 import signal
@@ -36,7 +36,7 @@ SELECT ssl, application_name FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) 
 
 @dataclass(frozen=True)
 class Served:
-    """A server by TLS: its port, its CA, and another CA that has not signed for it."""
+    """A TLS server with its port, its CA, and an unrelated CA."""
 
     port: int
     authority: str
@@ -45,7 +45,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def certificates() -> Iterator[Path]:
-    """Write a server's certificate, its CA and a stranger's CA into a folder that the server can read."""
+    """Write a server's certificate, its CA and an unrelated CA."""
     folder = Path(tempfile.mkdtemp(prefix="gpubroker-tls-", dir=session.folder().parent))
     folder.chmod(0o755)
     owner, authority = account.unprivileged_account(), Authority.new()

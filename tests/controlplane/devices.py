@@ -85,7 +85,7 @@ def _attributes(gpu: int, **more: str) -> Object:
 
 
 def _attributes_of_25_8(gpu: int, **more: str) -> Object:
-    """Return the attributes of version 25.8, which had its own name of the PCI bus id and two fewer."""
+    """Return the device attributes of version 25.8 of the driver."""
     newer = _attributes(gpu, **more)
     kept = {name: value for name, value in newer.items() if name not in (PCI_BUS_ID, NUMA_NODE, "addressingMode")}
     return kept | {"pcieBusID": newer[PCI_BUS_ID]}
@@ -119,7 +119,7 @@ def cut(node: str, gpu: int, profiles: Sequence[Profile]) -> Iterator[Object]:
 
 
 def static(node: str, gpu: int, placements: Sequence[tuple[Profile, int]]) -> list[Object]:
-    """Return the MIG devices of a GPU with a fixed layout, as version 25.8 of the driver writes them."""
+    """Return a GPU's static MIG devices as driver 25.8 writes them."""
     made = []
     for profile, start in placements:
         digest = uuid(node, gpu * 100 + start).removeprefix("GPU")

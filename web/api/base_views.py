@@ -88,7 +88,7 @@ class RowViewSet(viewsets.GenericViewSet[Any]):
         if self.action == OPTIONS:
             return  # the same for everybody: nobody needs to be known
         super().initial(request, *args, **kwargs)
-        if self.action is not None:  # else the method does not exist
+        if self.action is not None and request.query_params:  # without an action the method does not exist
             check_parameters(request, self.known_parameters)
 
     def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:

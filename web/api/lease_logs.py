@@ -92,7 +92,6 @@ class LeaseLogViewSet(TenantViewSet):
         else:
             limit = self._number("limit", DEFAULT_LIMIT, MAX_LIMIT)
             page = log_pages.read_lines_after(lease, self._number("cursor", 0, 2**62), limit=limit, wanted=wanted)
-        log_pages.follow_log(lease, now=self.now)
         log = log_pages.read_log_state(lease)
         return Response(
             {

@@ -199,7 +199,7 @@ async def _send_json(
 
 
 async def _send_options(scope: Scope, send: Send) -> None:
-    """Answer which methods a stream has, also to a browser that asks before it sends a token."""
+    """Answer which methods a stream has, also to a browser's preflight request."""
     headers = [(b"allow", b"GET, OPTIONS")]
     if cors := _cors_headers(_header_texts(scope)):
         headers += [

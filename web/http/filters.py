@@ -31,7 +31,7 @@ class QueryFilter:
     choices: tuple[str, ...] = ()
 
     def condition(self, name: str, value: str, zone: ZoneInfo = DEFAULT_ZONE) -> Q:
-        """Return the condition of a value; a moment without a time zone is one in `zone`."""
+        """Return a filter's condition; times without a zone are in `zone`."""
         if len(value) > MAX_VALUE_LENGTH or "\x00" in value:
             raise ValidationError({name: f"May have at most {MAX_VALUE_LENGTH} characters without NUL."})
         if self.kind == "moment":

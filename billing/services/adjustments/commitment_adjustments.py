@@ -117,7 +117,7 @@ def _month_coverage(tenant_id: str, counted: CountedMonth, currency: str, rules:
 
 
 def commitments_in_force(tenant_id: str, month: BillingPeriod, currency: str) -> list[Commitment]:
-    """Return the commitments that hold in a month, by offering, start and id: the order of their use."""
+    """Return a month's commitments by offering, start and id, in order of use."""
     rows = Commitment.objects.filter(tenant_id=tenant_id, currency=currency, valid__overlap=month.span)
     return sorted(rows.select_related("offering"), key=commitment_order)
 

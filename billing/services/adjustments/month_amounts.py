@@ -30,7 +30,7 @@ class CountedMonth:
         return self.period.pk != self.here
 
     def source(self, cause: str) -> str:
-        """Return the source of an adjustment: its cause, and the month if that is an earlier one."""
+        """Return the cause of an adjustment, with its month if that is earlier."""
         return f"{cause}/{self.period.label}" if self.late else cause
 
 

@@ -16,7 +16,7 @@ LABELS = {PriceModel.GRADUATED: "graduated price", PriceModel.VOLUME: "volume pr
 
 @dataclass(slots=True)
 class LineSavings:
-    """What tiers save on a line: those of its price, and those in force beside a quoted price."""
+    """Savings on a line by tiers of its price and of the price in force."""
 
     units: int = 0
     own: int = 0  # over 3600·10⁹

@@ -254,7 +254,7 @@ def quoted_prices(leases: Iterable[Lease]) -> dict[str, OfferingPrice]:
 
 
 def price_paid(quoted: OfferingPrice | None, in_force: OfferingPrice | None) -> OfferingPrice | None:
-    """Return what a lease pays now: the price in force, but at most that of its quote."""
+    """Return what a lease pays now: the price in force, capped by its quote."""
     if quoted is None or (in_force and not quoted.fixed and in_force.nano_per_hour <= quoted.nano_per_hour):
         return in_force
     return quoted
@@ -263,7 +263,7 @@ def price_paid(quoted: OfferingPrice | None, in_force: OfferingPrice | None) -> 
 def prices_paid(
     known: Iterable[OfferingPrice], quoted: OfferingPrice | None, *, since: datetime
 ) -> list[OfferingPrice]:
-    """Return what a lease pays from a moment on: the offering's prices in order, capped by its quote."""
+    """Return a lease's prices from a moment on, in order, capped by its quote."""
     merged = merge_tenant_prices(known)
     if quoted is None:
         return merged

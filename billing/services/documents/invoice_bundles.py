@@ -298,7 +298,7 @@ def _collect(
 def _versions(
     invoice: Invoice, priced: set[int], promised: set[int], late: set[str], span: DateTimeTZRange
 ) -> list[PriceVersion]:
-    """Return the versions on the lines, and all in force beside a quoted price or late usage."""
+    """Return all price versions that are needed to recompute the lines."""
     paid, quoted = PriceVersion.objects.paid_by(invoice.tenant_id), PriceVersion.objects.filter(pk__in=promised)
     offerings = late | set(quoted.values_list("offering", flat=True))
     in_force = paid.filter(currency=invoice.currency, offering__in=offerings, valid__overlap=span)

@@ -203,7 +203,8 @@ def build_lease(
         requested_by=actor.id,
         requested_by_label=actor.label,
     )
-    lease.env = variable_encryption.encrypt_variables(wanted.env, owner_id=lease.pk)
+    if wanted.env:
+        lease.env = variable_encryption.encrypt_variables(wanted.env, owner_id=lease.pk)
     lease.quote_token, lease.requested_with_token = wanted.quote, actor.token
     return lease
 

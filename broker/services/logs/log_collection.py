@@ -29,9 +29,8 @@ AFTER_OUTPUT = (S.STOPPING, S.STOPPED, S.RELEASING, S.RELEASED)
 END_OF_SECOND = timedelta(microseconds=999_999)
 FOLLOWED_INTERVAL = timedelta(seconds=1)
 # Of a log that nobody reads: seconds until the next read after so many reads without a new line.
-INTERVALS_S = (10, 10, 20, 40, 80, 160)
-LAST_INTERVAL = timedelta(minutes=5)
-RETRY_INTERVAL = timedelta(minutes=1)  # of a cluster that does not respond
+INTERVALS_S = (10, 10, 20, 40)
+LAST_INTERVAL = timedelta(minutes=1)
 ENDING_INTERVAL = timedelta(seconds=1)
 WAITING_INTERVAL = timedelta(seconds=10)  # while it is queued or stopped, only its state changes
 MAX_READS = 16  # of one log in a row, while there is more
@@ -162,7 +161,7 @@ def _schedule(log: LeaseLog, lease: Lease, *, is_quiet: bool, is_unreachable: bo
     if state == S.STOPPED and is_quiet:
         return {"due_at": None, "quiet_reads": quiet}  # its next start begins the log again
     if is_unreachable:
-        after = RETRY_INTERVAL
+        after = LAST_INTERVAL
     elif log.followed_until and log.followed_until > now:
         after = FOLLOWED_INTERVAL
     elif state in (S.STOPPING, S.RELEASING):

@@ -42,7 +42,7 @@ class _Piece(NamedTuple):
 def begin_log(lease: Lease, *, now: datetime) -> None:
     """Have the log of a lease collected from now on; repeated for every placement.
 
-    Nothing is written while it starts, so who wants to read it asks for more (`follow_log`).
+    Nothing is written while it starts, and who follows it has it read every second.
     """
     with prepared_cursor() as cursor:
         cursor.execute(

@@ -75,12 +75,12 @@ class LeaseEvent:
 
 
 def event_id(position: EventPosition, *, tenant_id: str) -> str:
-    """Return the id of the event at a position, which tells nothing of other tenants' events."""
+    """Return the opaque id of the event at a position."""
     return ID_PREFIX + encode_opaque_id(position.xid << NUMBER_BITS | position.number, scope=f"event:{tenant_id}")
 
 
 def parse_event_id(text: str, *, tenant_id: str) -> EventPosition:
-    """Return the position of an id that a client sent back; raise InvalidPosition if it is invalid."""
+    """Return the position of a client's event id, or raise InvalidPosition."""
     if text == START:
         return EventPosition()
     sealed = text.removeprefix(ID_PREFIX) if text.startswith(ID_PREFIX) else ""

@@ -1,4 +1,4 @@
-"""Sessions are stored by the hash of their key: a copy of the table signs nobody in."""
+"""Sessions are stored by the hash of their key."""
 
 import pytest
 from django.conf import settings

@@ -1,4 +1,4 @@
-"""Query parameters: an operation takes those it knows, each once, with a value, and refuses all others."""
+"""Operations refuse query parameters that are unknown, repeated or empty."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

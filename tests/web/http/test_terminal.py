@@ -112,7 +112,7 @@ def lease(world: Simulation, kestrel: TenantContext) -> Lease:
 
 
 def cookie_of(owner: TenantContext, role: Role = Role.MEMBER) -> tuple[Headers, str]:
-    """Return the headers that the portal's own page sends for a signed-in member, and the session's key."""
+    """Return the headers of a signed-in member's page, and the session's key."""
     client = Client()
     client.force_login(owner.create_member(role))
     key = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -126,7 +126,7 @@ def events(owner: TenantContext) -> list[AuditEvent]:
 
 
 def closing(lease_id: str, headers: Headers, **how: Any) -> tuple[bool, int, str]:
-    """Open a terminal that is closed at once; return whether it was accepted, the code and the sentence."""
+    """Open a terminal; return whether it was accepted, the code and the text."""
     browser = Browser(lease_id, headers, **how)
 
     async def open_it() -> None:

@@ -58,7 +58,7 @@ class LeaseRow:
 
     @property
     def most_nano_per_hour(self) -> int | None:
-        """What all its slices cost at most: at the quoted price, or at the current one."""
+        """Maximum cost of all its slices, at the quoted or current price."""
         return self.quoted_price.nano_per_hour * self.lease.quantity if self.quoted_price else self.nano_per_hour
 
     @property

@@ -1,4 +1,4 @@
-"""Pages that explain the problem types of the API; the `type` of a problem is the address of its page."""
+"""Pages that explain the API's problem types."""
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render

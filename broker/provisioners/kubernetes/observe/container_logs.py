@@ -108,7 +108,7 @@ def _events_are_due(pods: Sequence[ObservedPod], read_at: int, now: datetime) ->
 
 
 def _has_new_events(pod: ObservedPod, read_at: int) -> bool:
-    """Return whether a pod is not ready, is going, or became ready since its events were read."""
+    """Return whether a pod may have events that were not read yet."""
     ready = pod.condition("Ready")
     since = ready.last_transition_time if ready else None
     if ready is None or not ready.holds or since is None or pod.metadata.deletion_timestamp:

@@ -326,7 +326,7 @@ GKE_INVENTORY = {
 
 @pytest.mark.parametrize("case", GKE_NODES)
 def test_gke_partitions_and_shares_are_never_sold_as_whole_gpus(case: str) -> None:
-    """GKE offers MIG slices and shares as nvidia.com/gpu; only its labels tell them from whole GPUs."""
+    """Only labels of GKE tell slices and shares from whole GPUs."""
     marks, accelerator, amount = GKE_NODES[case]
     labels = {f"{GKE}{name}": value for name, value in marks.items()} | {f"{GKE}accelerator": accelerator}
     (found,) = DevicePluginDriver(MODELS).inventory([ready_node("gke", labels, {"nvidia.com/gpu": amount})], [])
@@ -422,7 +422,7 @@ def test_resources_of_unknown_names_are_named() -> None:
 
 @pytest.mark.parametrize("product", ["NVIDIA-B300-SXM6-AC-MIG-1g.36gb", "NVIDIA-A100X-MIG-1g.10gb"])
 def test_an_unknown_profile_of_the_strategy_single_is_refused_as_such(product: str) -> None:
-    """The memory that is labelled there is the slice's, so setting that label would not help."""
+    """The labelled memory is the slice's, so setting that label would not help."""
     node = plain_node(product, "9728", 7, **{"nvidia.com/mig.strategy": "single"})
     (found,) = DevicePluginDriver(MODELS).inventory([node], [])
     assert "has no known MIG profile 1g." in found.problems[0]
@@ -557,7 +557,7 @@ def test_emulated_dynamic_mig_devices_have_the_form_the_driver_writes() -> None:
 
 
 def test_emulated_static_mig_devices_have_the_form_the_driver_writes() -> None:
-    """The fixture follows version 25.8; the amounts are those of an H100, and the vendor's of an A100."""
+    """The fixture follows version 25.8, with the amounts of an H100."""
     devices = SLICES["static-mig-with-parent-listed"]["object"]["spec"]["devices"]
     (theirs,) = (each for each in devices if each["name"] == "gpu-0-mig-9-0-4")
     (profile,) = (each for each in H100_PROFILES if each.name == "3g.40gb")
@@ -589,7 +589,7 @@ def test_device_taints_that_refuse_pods_mark_a_gpu_as_faulty() -> None:
 
 
 def dynamic_node(tainted: Callable[[str], bool], key: str = "gpu.nvidia.com/xid", value: str = "94") -> DiscoveredNode:
-    """Return a node with two GPUs of dynamic MIG, some devices of which have a taint that refuses claims."""
+    """Return a node with two dynamic MIG GPUs, some devices tainted."""
     slices = slices_of(*DYNAMIC)
     for each in slices:
         for device in each.spec.devices:
@@ -626,7 +626,7 @@ def test_an_xid_of_a_gpu_alone_does_not_lose_its_leases_slices() -> None:
 
 
 def test_devices_that_are_all_unhealthy_are_told_from_a_missing_plugin() -> None:
-    """A kubelet counts the healthy ones as allocatable; it forgets those of a plugin that is gone."""
+    """A kubelet counts healthy devices and forgets those of a missing plugin."""
     case = NODES["h100-sxm-full-8"]
 
     def is_unhealthy(capacity: dict[str, str]) -> tuple[bool, bool]:

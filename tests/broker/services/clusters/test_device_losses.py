@@ -158,7 +158,7 @@ def test_a_device_that_fails_beside_free_ones_ends_no_lease(sim: Simulation, kes
 
 
 def test_as_many_gpus_are_sold_as_the_node_has_left(sim: Simulation, kestrel: TenantContext) -> None:
-    """The lease of the GPU that is no longer reported has one of the devices that are left."""
+    """The affected lease has one of the devices that are left."""
     first, second, third, last = lease_gpus(sim, kestrel, 1, 1, 1, 1)
     for each in (first, second, third):
         sim.release_lease(each)

@@ -136,7 +136,7 @@ def dra_gpus(isolation: Isolation) -> tuple[DiscoveredGpu, ...]:
 def test_pods_of_others_with_unnamed_gpus_of_a_dra_node_close_all_of_them(
     cluster: Cluster, isolation: Isolation
 ) -> None:
-    """A device plugin that was there before DRA: the pods it served go on, and nobody knows on which GPUs."""
+    """Pods that a device plugin served before DRA hold unknown GPUs."""
 
     def sold(held: int) -> int:
         usage = ForeignNodeUsage({"nvidia.com/gpu": Fraction(held)})
@@ -171,7 +171,7 @@ MACHINE = ClusterNode(
 
 
 def update_machine(cluster: Cluster, *, cpu: int = 0, memory_mib: int = 0, gpu: int = 0, daemon_sets: int = 0) -> Node:
-    """Update a node with 8 GPUs and 96 CPUs; ordinary pods and daemon sets of others hold these."""
+    """Update a node of which others' pods and daemon sets hold a part."""
     ordinary, resident = {"cpu": Fraction(cpu), "memory": Fraction(memory_mib * 2**20)}, {"cpu": Fraction(daemon_sets)}
     usage = ForeignNodeUsage({"nvidia.com/gpu": Fraction(gpu)}, daemon_sets=resident, ordinary=ordinary)
     amounts, left = node_resources(MACHINE, usage), resources_left(MACHINE, usage)

@@ -248,7 +248,7 @@ def test_reads_become_rarer_while_nothing_is_written_and_frequent_again_after_a_
         output.collect(lease, wait_s())
     assert 5 < waits[0] <= 10, "it has written nothing yet"
     assert waits[1:] == sorted(waits[1:])
-    assert (waits[1], wait_s()) == (10, 300)
+    assert (waits[1], wait_s()) == (10, 60)
     output.write("hello")
     output.collect(lease, wait_s())
     assert wait_s() == 10
@@ -262,7 +262,7 @@ def test_a_followed_log_is_read_every_second(lease: Lease, sim: Simulation, outp
     assert output.collect(lease, 1) == 0
     assert log_of(lease).due_at == sim.now + timedelta(seconds=1)
     output.collect(lease, 30)
-    assert log_of(lease).due_at == sim.now + timedelta(minutes=5), "nobody has asked again"
+    assert log_of(lease).due_at == sim.now + timedelta(minutes=1), "nobody has asked again"
 
 
 def test_a_lease_that_ran_before_an_upgrade_gets_its_log(lease: Lease, sim: Simulation, output: PlayedOutput) -> None:

@@ -1,4 +1,4 @@
-"""Plain variables of leases and schedules are stored encrypted, and forgotten with the end of a lease."""
+"""Variables of leases and schedules are encrypted, and deleted at a lease's end."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A token that a token creates ends with it, and any token can ask what it is."""
+"""Minted tokens end with their parent; any token can describe itself."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""The log page: lines, search, filters, older lines, the download, and what it says without lines."""
+"""The log page: lines, search, filters, older lines and download."""
 
 import re
 

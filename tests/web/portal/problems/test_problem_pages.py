@@ -31,7 +31,7 @@ def subclasses(kind: type[ProblemError]) -> set[type[ProblemError]]:
 
 
 def existing_problems() -> dict[str, set[int]]:
-    """Return the codes of all problems that the product has, with their statuses if they are fixed."""
+    """Return the codes of all problems, with their statuses if fixed."""
     assert get_resolver().url_patterns  # imports the views, and thereby the services
     product = [each for each in subclasses(ProblemError) if not each.__module__.startswith("tests.")]
     found: dict[str, set[int]] = {}

@@ -1,4 +1,4 @@
-"""Benchmark of launches while months close: `make bench ONLY=month_end`.
+"""Benchmark of launches while months close: `make bench ONLY=launch_month_end`.
 
 Web, workers, relay, beat and log collector run as in `make run`. While every month is closed, and its invoice written,
 made a PDF and sent, as many leases as there are months are requested, some each second; and as many again in between,
@@ -48,7 +48,7 @@ NO_LEASES = "SELECT (NOT EXISTS (SELECT FROM broker_lease WHERE state <> 'releas
 
 
 def add_months() -> None:
-    """Write the usage of as many tenants as months are to be closed: last month, charged."""
+    """Write charged usage of last month for each tenant whose month is closed."""
     billing.TENANTS, billing.LEASES, billing.INTERVALS_PER_LEASE = MONTHS, LEASES, 3
     month_start = clock.month_start(clock.now())
     billing.START = datetime.combine((month_start - timedelta(days=20)).date(), datetime.min.time(), UTC)
@@ -100,7 +100,7 @@ class PlacedLeases:
 
 
 def launch_all(client: Client, body: dict[str, Any], number: int) -> list[float]:
-    """Request leases at a steady pace; return the seconds until each was placed, and release them."""
+    """Request leases at a steady pace; return the seconds until each was placed."""
     placed, begun = PlacedLeases(), time.time()
     sent: dict[str, float] = {}
 
@@ -127,7 +127,7 @@ def launch_all(client: Client, body: dict[str, Any], number: int) -> list[float]
 
 @contextmanager
 def without_documents() -> Iterator[None]:
-    """Let the worker leave invoices and e-mails in their queue until the block ends; the rest goes on."""
+    """Keep invoices and e-mails in their queue until the block ends."""
     app.control.cancel_consumer(DOCUMENTS.name, destination=WORKERS, reply=True, timeout=5)
     try:
         yield
@@ -136,7 +136,7 @@ def without_documents() -> Iterator[None]:
 
 
 def wait_for(sql: str) -> int:
-    """Wait until a count is above zero, and return it; zero if that takes too long."""
+    """Wait until a count is above zero; return zero after a timeout."""
     end = time.monotonic() + PATIENCE_S
     while not (found := count(sql)) and time.monotonic() < end:
         time.sleep(0.2)
@@ -144,7 +144,7 @@ def wait_for(sql: str) -> int:
 
 
 def main() -> None:
-    figures = Figures("month_end")
+    figures = Figures("launch_month_end")
     os.environ["GPUBROKER_SIMULATED_SPEED"] = SIMULATED_SPEED
     _, token, body = world(nodes=MONTHS // (GPUS_PER_NODE * SLICES_PER_GPU) + 2)
     add_months()

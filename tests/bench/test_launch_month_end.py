@@ -9,7 +9,7 @@ import pytest
 
 @pytest.mark.deep  # it starts a database and the whole product
 def test_a_small_run_measures_launches_with_and_without_closing_months() -> None:
-    command = [sys.executable, "-m", "deploy.bench", "month_end", "small"]
+    command = [sys.executable, "-m", "deploy.bench", "launch_month_end", "small"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     figures = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
     wanted = ["placed_p50_while_months_close", "placed_p99_while_months_close"]
