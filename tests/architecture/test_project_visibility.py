@@ -210,8 +210,7 @@ def create_records(portal: PortalSession, project: Project, word: str) -> Projec
 
 @pytest.fixture
 def records(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[TenantRecords]:
-    monkeypatch.setattr(stream, "POLL_INTERVAL_S", 0.02)
-    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_POLLS", 1)
+    monkeypatch.setattr(stream, "CHECK_INTERVAL_S", 0.02)
     with open_portal() as portal:
         alpha = create_records(portal, portal.owner.create_project("Alpha"), "alpha")
         elsewhere = [

@@ -7,6 +7,7 @@ loses nothing; web/http/live_feeds.py has what each path sends.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,11 +21,12 @@ from tenants.services.authentication import Visitor, refuse
 from tenants.services.errors import NotAllowed, ProblemError
 from web.http.live_feeds import FeedBatch, InvalidPosition, LiveFeed, UnknownSubject, feed_of
 from web.http.stream_authentication import StreamRefused, authenticate_headers
+from web.http.stream_changes import StreamChanges
 
 log = structlog.get_logger(__name__)
 REQUEST_ID = "events"  # used as the request id in this process's logs and audit records
-POLL_INTERVAL_S = 0.5
-HEARTBEAT_EVERY_POLLS = 30  # empty polls until a comment keeps the connection alive
+CHECK_INTERVAL_S = 15.0  # until an idle visitor is authenticated again, and a comment keeps the connection alive
+RETRY_S = 0.5  # after the database was unavailable
 MAX_READERS = 500
 SEND_TIMEOUT_S = 10.0  # a reader that accepts nothing for so long is dropped; it can resume
 
@@ -33,11 +35,16 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
+class StreamUnavailable(StreamRefused):
+    """The database did not answer."""
+
+
 class EventStreamApp:
     """The ASGI application."""
 
     def __init__(self) -> None:
         self.readers = 0
+        self.changes = StreamChanges()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -81,28 +88,26 @@ class EventStreamApp:
         finally:
             gone.cancel()
 
-    @staticmethod
     async def _follow(
-        feed: LiveFeed, headers: dict[str, str], batch: FeedBatch, gone: "asyncio.Future[None]", send: Send
+        self, feed: LiveFeed, headers: dict[str, str], batch: FeedBatch, gone: "asyncio.Future[None]", send: Send
     ) -> None:
-        quiet = 0
-        while not gone.done():
-            for frame in batch.frames:
-                await _send_chunk(send, frame)
-            if batch.ended:
-                await send({"type": "http.response.body", "body": LAST_FRAME})
-                return
-            quiet = 0 if batch.frames else quiet + 1
-            if quiet >= HEARTBEAT_EVERY_POLLS:
-                await _send_chunk(send, b": still here\n\n")
-                quiet = 0
-            if not batch.is_full:
-                await asyncio.wait([gone], timeout=POLL_INTERVAL_S)
-            try:
-                batch = await _read_next(feed, headers, batch.position)
-            except StreamRefused:
-                await send({"type": "http.response.body", "body": LAST_FRAME})
-                return
+        with self.changes.watch(batch.subject) as watch:
+            while not gone.done():
+                for frame in batch.frames:
+                    await _send_chunk(send, frame)
+                if batch.ended:
+                    await send({"type": "http.response.body", "body": LAST_FRAME})
+                    return
+                if not batch.is_full and not await watch.wait(gone, seconds=CHECK_INTERVAL_S):
+                    await _send_chunk(send, b": still here\n\n")
+                try:
+                    batch = await _read_next(feed, headers, batch.position)
+                except StreamUnavailable:
+                    await asyncio.wait([gone], timeout=RETRY_S)
+                    batch = replace(batch, frames=(), is_full=True)  # read again at once
+                except StreamRefused:
+                    await send({"type": "http.response.body", "body": LAST_FRAME})
+                    return
 
 
 # The same code, title and fix as in the rest of the API (web/http/errors.py).
@@ -131,7 +136,7 @@ async def _read_next(feed: LiveFeed, headers: dict[str, str], position: str) -> 
 def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedBatch:
     """Authenticate the visitor again and read the next batch.
 
-    Whoever loses access is disconnected at the next batch.
+    Whoever loses access is disconnected at the next batch. Raises StreamUnavailable without a database.
     """
     try:
         with transaction.atomic():
@@ -146,9 +151,7 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
     except (OperationalError, InterfaceError) as error:
         log.warning("event stream waiting", because=str(error).strip())
         connection.close()
-        if not position:
-            raise StreamRefused(503, "The database is unavailable. Try again.") from None
-        return FeedBatch(position)
+        raise StreamUnavailable(503, "The database is unavailable. Try again.") from None
 
 
 def _authenticate(headers: dict[str, str]) -> Visitor:

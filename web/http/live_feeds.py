@@ -14,6 +14,7 @@ from broker.services.reports.lease_events import InvalidPosition, LeaseEvent
 from tenants.services.authentication import Visitor
 from web.api.events import STREAM_PATH
 from web.api.lease_logs import line_as_json
+from web.http.stream_changes import Subject, Topic
 
 __all__ = ["FeedBatch", "InvalidPosition", "LiveFeed", "UnknownSubject", "feed_of"]
 # An ingress may still route the address of the list here, as charts before did.
@@ -34,6 +35,7 @@ class FeedBatch:
     """The next frames of a feed, and the position after them."""
 
     position: str
+    subject: Subject  # what to watch for more
     frames: tuple[bytes, ...] = ()
     start: str = ""  # the position before them, where that is not the one that was asked for
     is_full: bool = False  # there may be more at once
@@ -55,13 +57,16 @@ class EventFeed:
 
     def read(self, visitor: Visitor, position: str, *, now: datetime) -> FeedBatch:
         tenant = visitor.tenant.pk
+        subject = Subject(Topic.EVENTS, tenant)
         if not position:
-            return FeedBatch(lease_events.event_id(lease_events.latest_position(tenant_id=tenant), tenant_id=tenant))
+            latest = lease_events.latest_position(tenant_id=tenant)
+            return FeedBatch(lease_events.event_id(latest, tenant_id=tenant), subject)
         stood = lease_events.parse_event_id(position, tenant_id=tenant)
         within = visitor.grants.projects("leases.read")
         found = lease_events.events_after(stood, tenant_id=tenant, within=within)
         return FeedBatch(
             found[-1].id if found else position,
+            subject,
             tuple(_event_frame(event) for event in found),
             is_full=len(found) >= lease_events.BATCH,
         )
@@ -89,7 +94,14 @@ class LogFeed:
         is_full = bool(position) and page.has_more
         frames = tuple(_frame(str(line.number), "line", line_as_json(line)) for line in page.lines)
         start = str(page.lines[0].number - 1) if page.lines else ""
-        return FeedBatch(str(page.next_after), frames, start, is_full=is_full, ended=is_complete and not is_full)
+        return FeedBatch(
+            str(page.next_after),
+            Subject(Topic.LOG, lease.pk),
+            frames,
+            start,
+            is_full=is_full,
+            ended=is_complete and not is_full,
+        )
 
 
 def feed_of(path: str) -> LiveFeed | None:

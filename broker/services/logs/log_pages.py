@@ -1,6 +1,6 @@
 """Read stored logs: pages of lines, searches, and what is known of a log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -10,8 +10,8 @@ from django.db.models.functions import Least
 from broker.domain.logs.log_lines import NumberedLine, decode_lines
 from broker.models import Lease, LeaseLog, LeaseLogChunk
 
-FOLLOW_TIME = timedelta(seconds=15)  # somebody who follows a log asks again within this
-RENEW_BEFORE = timedelta(seconds=5)
+FOLLOW_TIME = timedelta(seconds=30)  # somebody who follows a log asks again within this
+RENEW_BEFORE = timedelta(seconds=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,15 @@ def read_log_state(lease: Lease) -> LogState:
     columns = ("first_line", "next_line", "size_bytes", "fault", "completed_at")
     row = LeaseLog.objects.filter(pk=lease.pk).values_list(*columns).first()
     return LogState(*row) if row else LogState()
+
+
+def latest_lines(lease_ids: Sequence[str]) -> dict[str, tuple[str, int | None, datetime | None]]:
+    """Return each lease's state, the number its next line will have, and when its log was complete.
+
+    Must run inside a scope that sees these leases.
+    """
+    rows = Lease.objects.filter(pk__in=lease_ids).values_list("pk", "state", "log__next_line", "log__completed_at")
+    return {lease: (state, next_line, completed) for lease, state, next_line, completed in rows}
 
 
 def read_lines_after(lease: Lease, after: int, *, limit: int, wanted: LineFilter = ALL_LINES) -> LogPage:

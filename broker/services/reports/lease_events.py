@@ -5,7 +5,7 @@ back, so that a reader never misses a row before its position (docs/decisions/00
 tenants, so a tenant sees positions as opaque ids only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -111,5 +111,13 @@ def events_after(
 
 def latest_position(*, tenant_id: str) -> EventPosition:
     """Return the position of the newest event that may be shown."""
-    newest = query_rows("broker/reports/latest_event", {"tenant": tenant_id})
-    return EventPosition(*newest[0]) if newest else EventPosition()
+    return latest_positions([tenant_id]).get(tenant_id, EventPosition())
+
+
+def latest_positions(tenant_ids: Sequence[str]) -> dict[str, EventPosition]:
+    """Return the position of each tenant's newest event; tenants without events have none.
+
+    Must run inside a scope that sees these tenants.
+    """
+    found = query_rows("broker/reports/latest_events", {"tenants": list(tenant_ids)})
+    return {tenant: EventPosition(xid, number) for tenant, xid, number in found}

@@ -29,6 +29,7 @@ from tenants.services.rls import system_scope, tenant_scope
 from tests.database import OwnDatabase
 from tests.simulation import TenantContext, create_gpus, create_tenant, offering, wait_until_events_settled
 from web.http import event_stream as stream
+from web.http import stream_changes
 from web.http.event_stream import EventStreamApp
 from web.http.openapi import PROBLEM_SCHEMA
 
@@ -132,8 +133,8 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "POLL_INTERVAL_S", 0.02)
-    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_POLLS", 1)  # each look that finds nothing is told
+    monkeypatch.setattr(stream_changes, "POLL_INTERVAL_S", 0.02)
+    monkeypatch.setattr(stream, "CHECK_INTERVAL_S", 0.02)  # each look that finds nothing is told
 
 
 @pytest.fixture
@@ -441,8 +442,7 @@ def test_a_user_without_a_membership_is_refused_by_the_stream(kestrel: TenantCon
     assert reader.status == 401
 
 
-def test_an_idle_stream_sends_heartbeats(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT_EVERY_POLLS", 2)
+def test_an_idle_stream_sends_heartbeats(kestrel: TenantContext) -> None:
     reader = Reader(bearer(kestrel))
     run(reader.read())
     assert b": still here\n\n" in reader.text
@@ -461,6 +461,49 @@ def test_a_stalled_reader_is_disconnected(kestrel: TenantContext, monkeypatch: p
     run(reader.read(application=application))
     assert reader.was_sent_away
     assert application.readers == 0
+
+
+def test_idle_readers_share_one_query_and_are_woken_by_an_event(
+    kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "CHECK_INTERVAL_S", 60.0)
+    polls: list[int] = []
+    reads: list[str] = []
+    read_positions, read_next = stream_changes.read_positions, stream._read_next
+
+    def count_polls(subjects: Any) -> dict[Any, object]:
+        polls.append(len(subjects))
+        return read_positions(subjects)
+
+    async def count_reads(feed: Any, headers: Headers, position: str) -> Any:
+        reads.append(position)
+        return await read_next(feed, headers, position)
+
+    monkeypatch.setattr(stream_changes, "read_positions", count_polls)
+    monkeypatch.setattr(stream, "_read_next", count_reads)
+    application = EventStreamApp()
+    headers = bearer(kestrel)
+    readers = [Reader(headers) for _ in range(5)]
+    ask(kestrel, "before")
+
+    async def idle_then_write() -> None:
+        reading = [
+            asyncio.ensure_future(each.read(lambda got: b"after" in got.text, application=application))
+            for each in readers
+        ]
+        while len(reads) < 10:  # the first of each, and one after the first poll
+            await asyncio.sleep(0.01)
+        begun = len(polls)
+        while len(polls) < begun + 20:
+            await asyncio.sleep(0.01)
+        assert len(reads) == 10
+        await asyncio.to_thread(lambda: (ask(kestrel, "after"), connections.close_all()))
+        await asyncio.gather(*reading)
+
+    run(idle_then_write())
+    assert set(polls) == {1}
+    assert {event["name"] for reader in readers for event in reader.seen} == {"after"}
+    assert not application.changes._watches
 
 
 def test_readers_above_the_limit_get_a_503(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
