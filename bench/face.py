@@ -73,6 +73,7 @@ def build() -> Tenant:
         "places": len(places),
         "offerings": [offering.pk for offering in sold],
         "kinds": len(sold),
+        "numbered_from": 0,
         "over": OVER,
         "live": LIVE,
         "waiting": WAITING,

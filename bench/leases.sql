@@ -1,7 +1,7 @@
 -- One tenant's leases: %(over)s that have ended, %(live)s that run or wait, each with its ledger and its line in the
--- audit trail; the running ones lie on GPUs, seven to a GPU.
+-- audit trail; the running ones lie on GPUs, seven to a GPU. Their ids are numbered from %(numbered_from)s.
 WITH lease AS (
-  SELECT 'lse_' || lpad(n::text, 26, '0') AS id, n,
+  SELECT 'lse_' || lpad((%(numbered_from)s + n)::text, 26, '0') AS id, n,
          CASE WHEN n <= %(over)s THEN 'released' WHEN n <= %(over)s + %(live)s - %(waiting)s THEN 'active' ELSE 'queued'
          END AS state,
          (%(offerings)s::text[])[1 + n %% %(kinds)s] AS offering_id,
@@ -45,14 +45,14 @@ WITH lease AS (
 ), noted AS (
   INSERT INTO tenants_auditevent
          (id, tenant_id, at, actor_kind, actor_id, actor_label, action, subject_id, subject_label, detail, request_id)
-  SELECT 'evt_' || lpad(n::text, 26, '0'), %(tenant)s, asked, 'user', %(user)s, %(email)s, 'lease.request', id,
+  SELECT 'evt_' || lpad((%(numbered_from)s + n)::text, 26, '0'), %(tenant)s, asked, 'user', %(user)s, %(email)s, 'lease.request', id,
          'job-' || n, jsonb_build_object('project', project_id, 'quantity', 1, 'max_duration_s', 144000), ''
     FROM lease
   RETURNING 1
 )
 INSERT INTO broker_allocation
        (id, tenant_id, lease_id, generation, gpu_id, placement, profile, isolation, may_share, held_at)
-SELECT 'alc_' || lpad(n::text, 26, '0'), %(tenant)s, id, 1,
+SELECT 'alc_' || lpad((%(numbered_from)s + n)::text, 26, '0'), %(tenant)s, id, 1,
        (%(gpus)s::text[])[1 + (n - %(over)s - 1) / 7],
        int4range((n - %(over)s - 1) %% 7, (n - %(over)s - 1) %% 7 + 1), '1g.10gb', 'hardware', false, asked
   FROM lease WHERE state = 'active'

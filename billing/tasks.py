@@ -12,7 +12,7 @@ from billing.services.funds.grants import grant_expiry
 from billing.services.invoicing import metering
 from billing.services.invoicing.corrections import correction_bookings
 from billing.services.invoicing.month_close import close_month
-from billing.services.ledger import ledger_seal, missing_postings
+from billing.services.ledger import invariant_checks, ledger_seal, missing_postings
 from billing.services.payments import payment_creation
 from billing.services.payments.dunning import dunning_steps, overdue_status
 from billing.services.payments.gateway_transactions import GatewayTransactions
@@ -74,6 +74,14 @@ def post_and_seal_ledger() -> None:
     missing_postings.post_missing(now=now)
     correction_bookings.book_approved_corrections(now=now)
     ledger_seal.seal_ledger(now=now)
+
+
+@task("billing.check_integrity")
+def check_integrity() -> None:
+    """Check that capacity, charges and ledger agree."""
+    for check in invariant_checks.record_checks(now=clock.now()):
+        if not check.holds:
+            log.error("integrity check failed", check=check.name, found=check.found, examples=check.examples)
 
 
 @task("billing.book_corrections")

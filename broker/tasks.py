@@ -6,7 +6,7 @@ Each task reads the clock and calls one service; it loads nothing itself.
 from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
-from broker.services.inventory import hardware
+from broker.services.inventory import hardware, table_statistics
 from broker.services.leases import abandoned_placements, checkpoints
 from broker.services.leases.end_notices import end_checks
 from broker.services.leases.schedules import due_schedules
@@ -111,6 +111,11 @@ def sweep_all(_subject: str = "") -> None:
     for message in (*lease_reconciler.messages_for_all_live(), *plans):
         outbox.send(*message, expires_s=SWEEP_ALL_EXPIRES_S)
     orphan_removal.remove_orphans(now=now)
+
+
+@task("broker.refresh_statistics")
+def refresh_statistics(_subject: str = "") -> None:
+    table_statistics.refresh_statistics()
 
 
 @task("broker.delete_old_logs")

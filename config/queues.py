@@ -75,6 +75,7 @@ MAINTENANCE = TaskQueue(
     hard_limit_s=50,
     tasks=frozenset(
         {
+            "billing.check_integrity",
             "billing.reconcile_stripe",
             "billing.reconcile_stripe_day",
             "broker.check_image_prepull",
@@ -84,6 +85,7 @@ MAINTENANCE = TaskQueue(
             "broker.plan_repartitions",
             "broker.probe_cluster",
             "broker.probe_clusters",
+            "broker.refresh_statistics",
             "broker.remove_orphans",
             "broker.sweep_all",
             "tenants.delete_expired_rows",

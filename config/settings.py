@@ -308,6 +308,7 @@ CELERY_BEAT_SCHEDULE = {
     "queue-lease-emails": {"task": "billing.queue_lease_emails", "schedule": 15.0, "options": {"expires": 15}},
     "send-due-emails": {"task": "billing.send_due_emails", "schedule": 30.0, "options": {"expires": 30}},
     "run-dunning": {"task": "billing.run_dunning", "schedule": 600.0, "options": {"expires": 600}},
+    "check-integrity": {"task": "billing.check_integrity", "schedule": 60.0, "options": {"expires": 60}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 

@@ -11,6 +11,7 @@ from billing.models.documents import StoredDocument
 from billing.models.dunning import DunningStep
 from billing.models.emails import QueuedEmail, UndeliveredReason
 from billing.models.grants import Grant, GrantDraw, GrantExpiry, GrantReturn, GrantSource
+from billing.models.invariant_runs import InvariantRun
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
 from billing.models.minimums import Minimum
@@ -74,6 +75,7 @@ __all__ = [
     "GrantSource",
     "Hold",
     "HoldPart",
+    "InvariantRun",
     "Invoice",
     "InvoiceAdjustment",
     "InvoiceLine",

@@ -144,6 +144,7 @@ class Lease(TenantOwned):
             models.Index(fields=["tenant", "-id"], name="lease_newest_first"),
             models.Index(fields=["project", "-id"], name="lease_of_project"),
             models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["tenant", "id"], name="lease_live", condition=~Q(state=LeaseState.RELEASED.value)),
             models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
             models.Index(fields=["ended_at"], name="lease_ended"),  # live leases have null here
             models.Index(fields=["ended_at"], name="lease_end_to_report", condition=Q(notify_on_end=True)),

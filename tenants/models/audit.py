@@ -1,6 +1,7 @@
 """Audit log: who changed what, when; append-only by trigger."""
 
 from django.db import models
+from django.db.models import Q
 
 from tenants.models.default_ids import ID_LENGTH, audit_id
 
@@ -19,7 +20,10 @@ class AuditEvent(models.Model):
     request_id = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
-        indexes = [models.Index(fields=["tenant_id", "-at", "-id"], name="audit_newest_first")]
+        indexes = [
+            models.Index(fields=["tenant_id", "-at", "-id"], name="audit_newest_first"),
+            models.Index(fields=["-id"], name="audit_of_operators", condition=Q(actor_kind="staff")),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.subject_id}"

@@ -33,11 +33,11 @@ def tenant_scope(tenant_id: str) -> Iterator[None]:
 
 
 @contextmanager
-def _role_scope(role: str) -> Iterator[None]:
+def _role_scope(role: str, *, also: str = "") -> Iterator[None]:
     outermost = not connection.in_atomic_block
     with transaction.atomic(), connection.cursor() as cursor:
         # The same as SET LOCAL ROLE, but returns the previous role in the same round trip.
-        cursor.execute("SELECT current_setting('role'), set_config('role', %s, true)", [role])
+        cursor.execute(f"SELECT current_setting('role'), set_config('role', %s, true){also}", [role])
         previous = cursor.fetchone()[0]
         yield
         if not outermost:
@@ -50,7 +50,8 @@ def staff_scope() -> Iterator[None]:
 
     Writing goes through `tenant_scope`.
     """
-    with _role_scope("gpubroker_staff"):
+    # Few rows of all tenants are read by index, also where the server keeps PostgreSQL's cost of hard disks.
+    with _role_scope("gpubroker_staff", also=", set_config('random_page_cost', '1.1', true)"):
         yield
 
 

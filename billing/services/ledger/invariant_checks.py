@@ -1,14 +1,18 @@
 """Invariant checks of charges and ledger, each a query over the rows.
 
-Requires staff scope.
+Requires staff scope. They read much, so a task runs them every minute and pages show its newest results.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from billing.models import InvariantRun
 from broker.services.reports import invariant_checks as capacity
 from broker.services.reports.invariant_checks import Invariant, InvariantResult
 from ports.postgres.sql_statements import load_sql
+from tenants.services.rls import staff_scope
 
+KEPT = timedelta(days=7)
+STORED = ("name", "description", "found", "examples")
 CLAIMS = {  # the name of an invariant, and its description
     "charges match usage": "Every ended lease is charged for exactly the seconds it was active.",
     "no charge without usage": "Every charge lies within a period in which its lease was active.",
@@ -44,3 +48,24 @@ ALL_INVARIANTS = (*capacity.INVARIANTS, *INVARIANTS)  # those of the fleet first
 def check_invariants(*, now: datetime) -> list[InvariantResult]:
     """Run every invariant check; one query."""
     return capacity.check_invariants(ALL_INVARIANTS, now=now)
+
+
+def record_checks(*, now: datetime) -> list[InvariantResult]:
+    """Run every invariant check, store the results, and delete those of a week ago."""
+    with staff_scope():
+        results = check_invariants(now=now)
+    rows = [{name: getattr(result, name) for name in STORED} for result in results]
+    InvariantRun.objects.create(checked_at=now, results=rows)
+    InvariantRun.objects.filter(checked_at__lt=now - KEPT).delete()
+    return results
+
+
+def latest_checks(*, now: datetime) -> list[InvariantResult]:
+    """Return the results of the newest run; those of now where none has run yet."""
+    run = InvariantRun.objects.order_by("-checked_at").first()
+    if run is None:
+        return check_invariants(now=now)
+    return [
+        InvariantResult(row["name"], row["description"], row["found"], tuple(row["examples"]), run.checked_at)
+        for row in run.results
+    ]

@@ -11,6 +11,7 @@ from broker.domain.lifecycle.states import PriceClass
 from broker.models import Offering, OfferingState
 from broker.services.inventory import offering_resources
 from broker.services.inventory.offering_resources import COLUMNS, describe_amount
+from ports import outbox
 from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
@@ -58,6 +59,8 @@ def set_offering_state(offering: Offering, state: OfferingState, *, actor: Actor
         )
     _update_offering(offering, state=state)
     audit.record(f"offering.{state}", offering, actor=actor, now=now, before=before.value)
+    if state == OfferingState.PUBLISHED:
+        outbox.enqueue("broker.refresh_statistics", "", now=now)
     offering_resources.update_shortages_of(offering, now=now)
     return offering
 

@@ -74,7 +74,7 @@ def top_bar_context(request: Any) -> dict[str, Any]:
 def integrity_figure(request: Any) -> dict[str, Any]:
     """Return the integrity figure: how many checks hold.
 
-    Where the page has not run the checks, the figure fetches the count itself after the page has loaded.
+    Where the page has not read the checks, the figure fetches the count itself after the page has loaded.
     """
     found = getattr(request, "integrity_checks", None)
     figure = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}

@@ -39,7 +39,7 @@ class OperatorRequest(HttpRequest):
     actor: Actor
     now: datetime
     sees_all: bool  # a page that only reads has staff access; a change has not
-    integrity_checks: Sequence[InvariantResult]  # set by a page that ran the checks, so that the layout need not
+    integrity_checks: Sequence[InvariantResult]  # set by a page that read the checks, so that the layout need not
 
 
 def operator_page(action: str, *, methods: Sequence[str] = SAFE, repeats: bool = False) -> Callable[[View], View]:

@@ -179,7 +179,7 @@ def _check_disputes(label: str) -> CloseCheck:
 
 
 def _check_invariants(now: datetime) -> CloseCheck:
-    every = invariant_checks.check_invariants(now=now)
+    every = invariant_checks.latest_checks(now=now)
     failed = [result for result in every if not result.holds]
     return CloseCheck(
         "Integrity checks pass",
