@@ -1,4 +1,4 @@
-"""Benchmark of idle live connections: `make bench ONLY=idle_streams`.
+"""Benchmark of idle live connections: `make bench ONLY=face_streams`.
 
 Many clients keep `/api/v1/events/stream` open while nothing happens, as browser tabs do. Counted is the CPU time of the
 process that serves them and of the database server, per second, after what both take without any connection.
@@ -100,7 +100,7 @@ def processors(process: Process) -> float:
 
 
 def main() -> None:
-    figures = Figures("idle_streams")
+    figures = Figures("face_streams")
     _, token, _ = world(nodes=1)
     with stream_server() as (process, port), ExitStack() as streams:
         without = processors(process)
