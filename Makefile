@@ -1,6 +1,6 @@
 # `make help` prints the targets.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-all test-timezones house-figures mutants crashes attacks check bench replay replay-compare controlplane demo-kubernetes demo-first-day demo-billing lock clean env env-dev
+.PHONY: help run test test-fast test-all test-timezones house-figures mutants crashes attacks fuzz check bench replay replay-compare controlplane demo-kubernetes demo-first-day demo-billing lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -51,8 +51,12 @@ mutants: env-dev  ## Run mutation tests: plant each known billing bug and check 
 crashes: env-dev  ## Run crash tests: kill the invoice run before each statement, repeat it, compare (EVERY=20: some)
 	@exec $(VENV)/bin/python -m tests.billing.crashes $(EVERY)
 
-attacks: env-dev  ## Run tampering tests: try to change append-only data with every login, the ledger as a superuser
+attacks: env-dev  ## Attack a running product and its append-only data; prints a table, all must be refused
+	@$(VENV)/bin/python -m tests.attacks
 	@exec $(VENV)/bin/python -m tests.billing.attacks
+
+fuzz: env-dev  ## Send generated requests to every operation of the API as every role (EXAMPLES=<each, default 10>)
+	@FUZZ_EXAMPLES=$(or $(EXAMPLES),10) exec $(VENV)/bin/python -m pytest tests/fuzz -q -s
 
 replay: env  ## Replay the openb trace through the real services; writes build/replay.json and .html
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS)

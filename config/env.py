@@ -62,7 +62,14 @@ class EnvironmentSettings(BaseSettings):
         description="URL of the portal; with a host name, since browsers allow no passkeys on an IP address.",
     )
     events_url: str = Field(
-        default="http://localhost:8001", description="URL of the process that sends live events to browsers."
+        default="",
+        description="URL of live events for browsers, where it is not `PUBLIC_URL`, on which they are by default.",
+    )
+    events_upstream: str = Field(
+        default="",
+        pattern=r"^([^:/\s]+|\[[0-9a-f:.]+\]):\d{1,5}$|^$",
+        description="Address of the events process, such as `events:8001`, to which the web processes pass on live"
+        " connections (events, logs, terminals). Empty: a proxy in front routes these.",
     )
     allowed_hosts: tuple[str, ...] = Field(
         default=("127.0.0.1", "localhost", "[::1]"), description="Host names that requests may use."
@@ -71,6 +78,38 @@ class EnvironmentSettings(BaseSettings):
         default=0,
         ge=0,
         description="Number of proxies in front that set X-Forwarded-For; 0: the client is the connection's peer.",
+    )
+    token_requests_per_minute: int = Field(
+        default=6000,
+        ge=0,
+        description="Most requests of one token per minute, at all web processes together; more get 429. 0: no limit.",
+    )
+    tenant_requests_per_minute: int = Field(
+        default=20_000, ge=0, description="Most requests of one tenant per minute; 0: no limit."
+    )
+    address_requests_per_minute: int = Field(
+        default=20_000,
+        ge=0,
+        description="Most requests from one network address (IPv6: /64 network) per minute; 0: no limit. Behind proxies"
+        " set `TRUSTED_PROXY_COUNT`: otherwise all clients share the address of the proxy.",
+    )
+    sign_in_attempts_per_minute: int = Field(
+        default=60,
+        ge=0,
+        description="Most forms for sign-in, sign-up, reset of a password and invitations that one network address may"
+        " send per minute; 0: no limit.",
+    )
+    invitations_per_hour: int = Field(
+        default=200, ge=0, description="Most invitations that one tenant may send per hour; 0: no limit."
+    )
+    coupon_attempts_per_hour: int = Field(
+        default=30, ge=0, description="Most discount codes that one tenant may try per hour; 0: no limit."
+    )
+    event_streams_per_tenant: int = Field(
+        default=100,
+        ge=0,
+        description="Most live streams of events and logs that one tenant may have open at each events process; 0: no"
+        " limit but that of the process.",
     )
     data_dir: Path = Field(default=Path("build/data"), description="Folder for the product's files.")
     token_environment: str = Field(

@@ -34,6 +34,7 @@ LIFECYCLE = TaskQueue(
             "broker.reconcile_repartition",
             "broker.reconcile_spot_reclaim",
             "broker.reconcile_volume",
+            "broker.release_waiting_leases",
             "broker.run_checkpoint",
             "broker.run_queue",
             "broker.run_schedules",

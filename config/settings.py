@@ -20,7 +20,8 @@ SECRET_KEY = env.secret_key.get_secret_value()
 CREDENTIAL_ENCRYPTION_KEYS = env.credential_encryption_keys.get_secret_value()
 DEBUG = env.debug
 ALLOWED_HOSTS = list(env.allowed_hosts)
-PUBLIC_URL, EVENTS_URL = env.public_url, env.events_url
+PUBLIC_URL, EVENTS_URL = env.public_url, env.events_url or env.public_url
+EVENTS_UPSTREAM = env.events_upstream
 TERMINALS_URL = EVENTS_URL.replace("http", "ws", 1)  # of the same process, over WebSocket
 TOKEN_ENVIRONMENT = env.token_environment
 
@@ -79,6 +80,7 @@ MIDDLEWARE = [
     "web.http.middleware.CanonicalHostMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.http.middleware.BodyLimitMiddleware",
+    "web.http.rate_limits.RateLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -168,6 +170,15 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+RATE_LIMITS = {  # name: requests, seconds
+    "address": (env.address_requests_per_minute, 60),
+    "token": (env.token_requests_per_minute, 60),
+    "tenant": (env.tenant_requests_per_minute, 60),
+    "sign-in": (env.sign_in_attempts_per_minute, 60),
+    "invitations": (env.invitations_per_hour, 3600),
+    "coupons": (env.coupon_attempts_per_hour, 3600),
+}
+EVENT_STREAMS_PER_TENANT = env.event_streams_per_tenant
 METRICS_TOKEN = env.metrics_token.get_secret_value() if env.metrics_token else ""
 OPERATORS_REQUIRE_MFA = env.operators_require_mfa
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -241,7 +252,8 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": (
         "Rent GPU slices by the second. Errors are problem+json and tell what to do next; /problems/ explains every"
         " type. Times without a time zone, in queries and bodies, are read in the tenant's time zone, and in operators'"
-        " operations in UTC. Query parameters that an operation does not name are refused."
+        " operations in UTC. Query parameters that an operation does not name are refused. Amounts have six decimals,"
+        " prices per hour nine. Requests are limited by token, tenant and address: `RateLimit` tells what remains."
     ),
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -255,6 +267,8 @@ SPECTACULAR_SETTINGS = {
         "SecretKind": "broker.models.secrets.SecretKind",
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
         "NodeState": "broker.models.inventory.NodeState",
+        "GpuHealth": "broker.models.inventory.GpuHealth",
+        "TaxCategory": "billing.models.taxes.TaxCategory",
         "OfferingState": "broker.models.offerings.OfferingState",
         "InvoiceStatus": "billing.models.invoices.InvoiceStatus",
         "LineKind": "billing.models.invoices.LineKind",

@@ -1,7 +1,8 @@
 """Gunicorn worker that receives whole requests before a thread serves them.
 
 Gunicorn manages the processes, waitress receives and sends: one loop reads all connections, so a client that sends
-or reads slowly occupies a socket, and never a thread. Gunicorn's own threads wait for each client that has begun.
+or reads slowly occupies a socket, and never a thread. Gunicorn's own threads wait for each client that has begun. The
+loop also passes live connections on to the events process (config/live_relay.py).
 """
 
 import os
@@ -11,6 +12,7 @@ from gunicorn.workers.base import Worker
 from waitress import create_server, wasyncore
 from waitress.server import BaseWSGIServer
 
+from config.live_relay import LiveRelays, RelayingChannel
 from ports import clock
 
 IDLE_S = 60  # without a byte: then a connection is closed
@@ -26,14 +28,28 @@ class BufferingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def run(self) -> None:
         connections: dict[int, object] = {}
         server = create_server(self.wsgi, map=connections, **self._options())
+        relays = self._relay_live_connections(server, connections)
         while self.alive and self._has_parent():
             self._pass_events(connections)
+            if relays:
+                relays.pass_connected()
         server.accepting = False  # other processes accept, or nobody any more
         server.del_channel()
         ends_at = clock.monotonic() + self.cfg.graceful_timeout
         while _is_busy(server) and clock.monotonic() < ends_at:
             self._pass_events(connections)
         server.task_dispatcher.shutdown(timeout=1)
+        if relays:
+            relays.stop()
+
+    def _relay_live_connections(self, server: BaseWSGIServer, connections: dict[int, object]) -> LiveRelays | None:
+        """Have live connections passed on to `events_upstream` of the application, if it names one."""
+        host, _, port = getattr(self.wsgi, "events_upstream", "").rpartition(":")
+        if not host:
+            return None
+        server.relays = relays = LiveRelays(host.strip("[]"), int(port), connections, server.pull_trigger)
+        server.channel_class = RelayingChannel
+        return relays
 
     def _options(self) -> dict[str, object]:
         trusts_all = "*" in self.cfg.forwarded_allow_ips

@@ -25,7 +25,15 @@ GENERATED = "# Written by python -m deploy.chart_files from broker/provisioners/
 IMAGE, NAMESPACE = '{{ include "gpubroker.image" . }}', "{{ .Release.Namespace }}"
 ACCOUNT = '{{ include "gpubroker.account" . }}'
 # Set by the chart itself, or not for production.
-CHARTS_OWN = {"PUBLIC_URL", "EVENTS_URL", "ALLOWED_HOSTS", "DATA_DIR", "TRUSTED_PROXY_COUNT", "DEBUG", "LOCAL_MAIL"}
+CHARTS_OWN = {
+    "PUBLIC_URL",
+    "EVENTS_UPSTREAM",
+    "ALLOWED_HOSTS",
+    "DATA_DIR",
+    "TRUSTED_PROXY_COUNT",
+    "DEBUG",
+    "LOCAL_MAIL",
+}
 # URLs with a password: passed as Secrets, like every secret setting.
 WITH_PASSWORD = {"BROKER_URL", "MAIL_URL"}
 

@@ -18,7 +18,6 @@ trap 'rm -f "$new"' EXIT
   for who in ADMINISTRATOR OWNER WEB WORKER; do echo "${who}_PASSWORD=$(random 24)"; done
   echo "# Behind a proxy that speaks TLS:"
   echo "# PUBLIC_URL=https://gpus.example.com"
-  echo "# EVENTS_URL=https://gpus.example.com"
   echo '# ALLOWED_HOSTS=["gpus.example.com","127.0.0.1"]'
   echo "# SECURE_COOKIES=true"
   echo "# TRUSTED_PROXY_COUNT=1"

@@ -31,6 +31,7 @@ RELAY_HAS_QUERIED_SQL = """
 SELECT EXISTS (SELECT FROM pg_stat_activity
                 WHERE datname = %s AND application_name = %s AND query LIKE '%%ports_outboxmessage%%')
 """
+LOOPBACK = "127.0.0.1"
 LOCAL_ADDRESSES = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
@@ -88,7 +89,7 @@ class ProductInstallation:
             "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would cost a second each
             # Defaults first, then the person's own variables, then what the launcher decides.
             "GPUBROKER_PUBLIC_URL": self.public_url,
-            "GPUBROKER_EVENTS_URL": f"http://{self.browser_host}:{self.port + 1}",
+            "GPUBROKER_EVENTS_UPSTREAM": f"{LOOPBACK}:{self.port + 1}",
             "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(allowed_hosts)),
             "GPUBROKER_SECURE_COOKIES": "false" if self.public_url.startswith("http:") else "true",
             # The demo's operator has no second factor; one that is added is still required.
@@ -122,11 +123,11 @@ class ProductInstallation:
         web += ["--workers", "2", "--threads", "4", "--worker-class", "config.web_worker.BufferingWorker", "--preload"]
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
         events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
-        events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
+        events += ["--host", LOOPBACK, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
         events += ["--ws", "websockets-sansio", "--ws-max-size", "65536"]
         return [
             self._spec("web", web, WEB, ready=self._http_ready_check(self.port, READY), orphan_signal=signal.SIGQUIT),
-            self._spec("events", events, WEB, ready=self._http_ready_check(self.port + 1)),
+            self._spec("events", events, WEB, ready=self._http_ready_check(self.port + 1, host=LOOPBACK)),
         ]
 
     def background_processes(self) -> list[ProcessSpec]:
@@ -170,8 +171,8 @@ class ProductInstallation:
         env = self.env(role) | {"PGAPPNAME": application_name(name)}
         return ProcessSpec(name, command, env, ready, self.account, CHECKOUT, orphan_signal=orphan_signal)
 
-    def _http_ready_check(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
-        host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
+    def _http_ready_check(self, port: int, path: str = HEALTH, *, host: str = "") -> Callable[[Process], bool]:
+        host = host or (LOOPBACK if self.host == "0.0.0.0" else self.host)
 
         def answers(process: Process) -> bool:
             connection = http.client.HTTPConnection(host, port, timeout=10)

@@ -11,7 +11,7 @@ from deploy.embedded import account, binaries, folders, port_check, run_lock
 from deploy.embedded.database_setup import prepare_database_for_start, seed_demo
 from deploy.embedded.postgres import PLAIN_ENV, PostgresCluster, major_version_of
 from deploy.embedded.process import ProcessSpec
-from deploy.embedded.product_processes import PYTHON, ProductInstallation
+from deploy.embedded.product_processes import LOOPBACK, PYTHON, ProductInstallation
 from deploy.embedded.progress import Progress
 from deploy.embedded.roles import Server, require_database_url
 from deploy.embedded.startup_error import StartupError
@@ -37,8 +37,8 @@ def installation(
         require_database_url(external)
     data = Path(options.data) if options.data else folders.default_data_directory()
     with run_lock.lock_data_directory(data, progress) as lock:
-        for port, what in ((options.port, "the portal and the API"), (options.port + 1, "live events")):
-            port_check.require_free_port(options.host, port, what=what, option="PORT")
+        port_check.require_free_port(options.host, options.port, what="the portal and the API", option="PORT")
+        port_check.require_free_port(LOOPBACK, options.port + 1, what="live events", option="PORT")
         if options.fresh:
             folders.delete_state(data)
         servers = account.unprivileged_account()

@@ -1,13 +1,13 @@
-"""Retention: deletion of old idempotency records and ended sessions."""
+"""Retention: deletion of old idempotency records, ended sessions and counts of requests."""
 
 from datetime import datetime
 
 from django.contrib.sessions.models import Session
 
-from tenants.services import idempotency
+from tenants.services import idempotency, rate_limits
 
 
 def delete_expired(*, now: datetime) -> int:
-    """Delete idempotency records older than a week and ended sessions; return how many."""
+    """Delete old idempotency records, sessions and counts; return how many rows."""
     gone, _ = Session.objects.filter(expire_date__lt=now).delete()
-    return gone + idempotency.delete_expired(now=now)
+    return gone + idempotency.delete_expired(now=now) + rate_limits.delete_old_counts(now=now)

@@ -32,7 +32,15 @@ RANDOM = {
 # A table that says of no row whose it is has no wall, so it must hold nothing of a tenant's own: say here what it does.
 OF_NO_TENANT = {
     "people are of several tenants, and their accounts their own": {
-        *("tenants_user", "tenants_sshkey", "django_session", "mfa_authenticator", "account_emailaddress"),
+        *(
+            "tenants_user",
+            "tenants_sshkey",
+            "tenants_operatortoken",
+            "tenants_operatoridempotencyrecord",
+            "django_session",
+            "mfa_authenticator",
+            "account_emailaddress",
+        ),
         *("account_emailconfirmation", "socialaccount_socialaccount", "socialaccount_socialtoken"),
     },
     "what the frameworks keep of themselves": {
@@ -89,6 +97,7 @@ OF_NO_TENANT = {
         "billing_invariantrun",
         "billing_invoiceseries",
         "billing_striperatelimit",
+        "request_count",
     },
 }
 

@@ -1,8 +1,11 @@
 """A small WSGI application that a test serves with the product's web worker."""
 
+import os
 import time
 from collections.abc import Callable, Iterable
 
+# As config/wsgi.py sets it.
+UPSTREAM = "TEST_EVENTS_UPSTREAM"
 Start = Callable[[str, list[tuple[str, str]]], object]
 LARGE = 30_000_000
 
@@ -17,3 +20,6 @@ def application(environ: dict[str, object], start: Start) -> Iterable[bytes]:
     text = b"x" * LARGE if path == "/large" else f"{environ['wsgi.url_scheme']} {len(body)}".encode()
     start("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
     return [text]
+
+
+application.events_upstream = os.environ.get(UPSTREAM, "")  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ def test_every_start_prints_a_new_idempotency_key() -> None:
         ("2001:db8::7", "[2001:db8::7]"),
     ],
 )
-def test_public_url_events_url_and_allowed_hosts_use_the_same_host_name(
+def test_public_url_and_allowed_hosts_use_the_same_host_name(
     host: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in [variable for variable in os.environ if variable.startswith("GPUBROKER_")]:
@@ -72,7 +72,7 @@ def test_public_url_events_url_and_allowed_hosts_use_the_same_host_name(
     product = ProductInstallation(places, Server("postgresql://boss:word@db.example/postgres"), valkey, host, 8000)
     env = product.env("gpubroker_web")
     assert product.public_url == env["GPUBROKER_PUBLIC_URL"] == f"http://{name}:8000"
-    assert env["GPUBROKER_EVENTS_URL"] == f"http://{name}:8001"
+    assert env["GPUBROKER_EVENTS_UPSTREAM"] == "127.0.0.1:8001"
     assert env["GPUBROKER_PROVISIONER"] == "broker.provisioners.simulated.SimulatedProvisioner"
     assert {"localhost", "127.0.0.1", name} <= set(json.loads(env["GPUBROKER_ALLOWED_HOSTS"]))
 

@@ -16,6 +16,7 @@ from tenants.services import authentication
 from tenants.services.actors import Actor
 from tenants.services.authentication import SESSION_TENANT_KEY, Visitor, refuse, require_not_suspended
 from tenants.services.errors import ProblemError
+from web.http.rate_limits import require_within_limits
 
 
 class TenantRequest(Request):
@@ -28,7 +29,7 @@ class TenantRequest(Request):
 
 
 def set_visitor(request: HttpRequest, visitor: Visitor) -> None:
-    """Store the authenticated visitor on the request.
+    """Store the authenticated visitor on the request, unless they have sent too many.
 
     DRF's Request reads through to the same attributes.
     """
@@ -36,6 +37,7 @@ def set_visitor(request: HttpRequest, visitor: Visitor) -> None:
     request.tenant = visitor.tenant  # type: ignore[attr-defined]
     request.actor = visitor.actor  # type: ignore[attr-defined]
     request.roles = visitor.grants  # type: ignore[attr-defined]
+    require_within_limits(request, visitor)
 
 
 class TokenAuthentication(BaseAuthentication):

@@ -6,7 +6,9 @@ loses nothing; web/http/live_feeds.py has what each path sends.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
@@ -45,6 +47,7 @@ class EventStreamApp:
     def __init__(self) -> None:
         self.readers = 0
         self.changes = StreamChanges()
+        self._of_tenant: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -67,7 +70,9 @@ class EventStreamApp:
         try:
             await self._read(feed, headers, scope, receive, send)
         except StreamRefused as away:
-            await _send_json(send, away.status, _problem(away.status, away.why, away.cause), _cors_headers(headers))
+            extra = [(b"retry-after", b"%d" % RETRY_AFTER_S)] if away.status == TOO_MANY else []
+            body = _problem(away.status, away.why, away.cause)
+            await _send_json(send, away.status, body, _cors_headers(headers) + extra)
         except TimeoutError:
             log.info("event stream connection closed", because=f"client did not read for {SEND_TIMEOUT_S} s")
         finally:
@@ -76,7 +81,26 @@ class EventStreamApp:
     async def _read(self, feed: LiveFeed, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
-        batch = await _read_next(feed, headers, cursor)
+        tenant_id, batch = await sync_to_async(_read_first, thread_sensitive=False)(feed, headers, cursor)
+        with self._seat(tenant_id):
+            await self._send_stream(feed, headers, cursor, batch, receive, send)
+
+    @contextmanager
+    def _seat(self, tenant_id: str) -> Iterator[None]:
+        """Count a stream of a tenant; refuse one above its limit."""
+        limit = settings.EVENT_STREAMS_PER_TENANT
+        if limit and self._of_tenant[tenant_id] >= limit:
+            raise StreamRefused(TOO_MANY, f"This tenant has {limit} live streams open, which is the limit.")
+        self._of_tenant[tenant_id] += 1
+        try:
+            yield
+        finally:
+            self._of_tenant[tenant_id] -= 1
+            self._of_tenant += Counter()  # forgets zeros
+
+    async def _send_stream(
+        self, feed: LiveFeed, headers: dict[str, str], cursor: str, batch: FeedBatch, receive: Receive, send: Send
+    ) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + _cors_headers(headers)})
         # The resumed position, not the batch's end: a reader cut off before the first event loses none.
         await _send_chunk(
@@ -114,9 +138,11 @@ class EventStreamApp:
 PROBLEMS = {
     400: ("invalid", "A value is not valid", "Send the ID of the last event you received, or none to start now."),
     401: ("not-authenticated", "The credential is not valid", "Create a new token on the Tokens page, or sign in."),
+    429: ("rate-limited", "Too many requests", "Close streams that nobody reads, or try again in a minute."),
     404: ("not-found", "Not found", "Use the web server's address for everything but live events."),
     503: ("busy", "Live events are not available now", "Wait a minute, then send the same Last-Event-ID."),
 }
+TOO_MANY, RETRY_AFTER_S = 429, 60
 LAST_FRAME = b"event: end\ndata: {}\n\n"
 STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -138,10 +164,15 @@ def _read_batch(feed: LiveFeed, headers: dict[str, str], position: str) -> FeedB
 
     Whoever loses access is disconnected at the next batch. Raises StreamUnavailable without a database.
     """
+    return _read_first(feed, headers, position)[1]
+
+
+def _read_first(feed: LiveFeed, headers: dict[str, str], position: str) -> tuple[str, FeedBatch]:
+    """Authenticate the visitor and read a batch; return it with their tenant."""
     try:
         with transaction.atomic():
             visitor = _authenticate(headers)
-            return feed.read(visitor, position, now=clock.now())
+            return visitor.tenant.pk, feed.read(visitor, position, now=clock.now())
     except InvalidPosition as error:
         raise StreamRefused(400, str(error)) from None
     except UnknownSubject as error:

@@ -152,7 +152,10 @@ class TenantTransactionMiddleware:
             "fix": exception.fix.text,
             "request_id": getattr(request, "id", ""),
         }
-        return render(request, "errors/page.html", context, status=exception.status)
+        page = render(request, "errors/page.html", context, status=exception.status)
+        if "retry_after" in exception.extra:
+            page["Retry-After"] = str(exception.extra["retry_after"])
+        return page
 
 
 def set_rejection_reason(request: HttpRequest, why: str) -> None:

@@ -58,6 +58,17 @@ PROBLEMS_BY_PARAMETER = {
         "422": "The key was used for another request: `idempotency-key-reuse`.",
     },
 }
+LIMIT_HEADERS = {
+    "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}},
+    "RateLimit-Policy": {
+        "description": 'Limits, their requests and seconds: `"token";q=6000;w=60`.',
+        "schema": {"type": "string"},
+    },
+    "RateLimit": {
+        "description": 'What remains, and the seconds until it is counted anew: `"token";r=0;t=12`.',
+        "schema": {"type": "string"},
+    },
+}
 REPLAYED_HEADER = {
     "description": "`true` in the response to a repeated key: status and body are those of the first response, but for"
     " secrets, which are null.",
@@ -91,6 +102,11 @@ def _complete_responses(operation: dict[str, Any]) -> None:
     for parameter in names & PROBLEMS_BY_PARAMETER.keys():
         for status, description in PROBLEMS_BY_PARAMETER[parameter].items():
             responses.setdefault(status, {"description": description, "content": PROBLEM_CONTENT})
+    responses["429"] = {
+        "description": "The token, tenant or address sent too many requests: `rate-limited`.",
+        "headers": LIMIT_HEADERS,
+        "content": PROBLEM_CONTENT,
+    }
     responses["default"] = {"description": "A problem; `fix` says what to do next.", "content": PROBLEM_CONTENT}
 
 

@@ -20,6 +20,7 @@ from tenants.services.authentication import SESSION_TENANT_KEY as SESSION_TENANT
 from tenants.services.authentication import Visitor, refuse, require_not_suspended
 from tenants.services.operators import has_second_factor as has_second_factor
 from web.http.middleware import set_rejection_reason
+from web.http.rate_limits import require_within_limits
 
 PortalView = Callable[..., HttpResponseBase]
 # Methods of pages. Not every page answers HEAD.
@@ -87,6 +88,7 @@ def enter_tenant_of_session(request: Any) -> bool:
     request.session.pop(SESSION_NO_TENANT, None)  # may have joined a tenant since
     request.visitor, request.tenant = visitor, visitor.tenant
     request.actor, request.roles = visitor.actor, visitor.grants
+    require_within_limits(request, visitor)
     projects = visible_projects(visitor)
     chosen = request.session.get(SESSION_PROJECT, "")
     request.projects = projects

@@ -123,8 +123,9 @@ livenessProbe:
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
 - name: GPUBROKER_PUBLIC_URL
   value: {{ .Values.publicUrl | trimSuffix "/" | quote }}
-- name: GPUBROKER_EVENTS_URL
-  value: {{ .Values.publicUrl | trimSuffix "/" | quote }}
+# Where no ingress routes them, the web processes pass on live connections.
+- name: GPUBROKER_EVENTS_UPSTREAM
+  value: {{ include "gpubroker.name" . }}-events:80
 # Probes and Prometheus call a pod by its own address.
 - name: GPUBROKER_ALLOWED_HOSTS
   value: {{ concat (list (include "gpubroker.host" .)) .Values.allowedHosts (list "$(POD_IP)" "[$(POD_IP)]") | toJson | quote }}

@@ -552,3 +552,32 @@ def test_the_stream_app_confirms_lifespan_startup_and_shutdown() -> None:
 
     run(live())
     assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+def test_a_tenant_has_seats_and_others_have_theirs(kestrel: TenantContext, settings: Any) -> None:
+    settings.EVENT_STREAMS_PER_TENANT = 1
+    swift, application = create_tenant("Swift"), EventStreamApp()
+    first, second, other, later = (
+        Reader(bearer(kestrel)),
+        Reader(bearer(kestrel)),
+        Reader(bearer(swift)),
+        Reader(bearer(kestrel)),
+    )
+
+    async def scenario() -> None:
+        reading = asyncio.ensure_future(
+            first.read(lambda _: second.status > 0 and other.status > 0, application=application)
+        )
+        while not first.status:
+            await asyncio.sleep(0.01)
+        await second.read(application=application)
+        await other.read(application=application)
+        await reading
+        await later.read(application=application)
+
+    run(scenario())
+    assert [each.status for each in (first, second, other, later)] == [200, 429, 200, 200]
+    problem = json.loads(second.text)
+    assert (problem["code"], second.answered["retry-after"]) == ("rate-limited", "60")
+    assert "1 live streams" in problem["detail"]
+    assert problem["fix"]["text"]
