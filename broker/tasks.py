@@ -7,7 +7,7 @@ from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.clusters.health import health_probe
 from broker.services.clusters.registration import cluster_examination
 from broker.services.inventory import hardware, table_statistics
-from broker.services.leases import abandoned_placements, checkpoints
+from broker.services.leases import abandoned_placements, checkpoints, project_archive
 from broker.services.leases.end_notices import end_checks
 from broker.services.leases.schedules import due_schedules
 from broker.services.logs import log_retention
@@ -29,6 +29,11 @@ PROBE_EXPIRES_S, SWEEP_ALL_EXPIRES_S = 15, 240
 @task("broker.reconcile_lease")
 def reconcile_lease(lease_id: str, tenant_id: str) -> None:
     lease_reconciler.reconcile_lease(lease_id, tenant_id, now=clock.now())
+
+
+@task("broker.release_waiting_leases")
+def release_waiting_leases(project_id: str, tenant_id: str) -> None:
+    project_archive.release_waiting_leases(project_id, tenant_id, now=clock.now())
 
 
 @task("broker.run_queue")

@@ -37,7 +37,7 @@ from broker.models import (
 from broker.services.clusters import image_prepulls, orphan_removal
 from broker.services.inventory import gpu_catalogue, hardware
 from broker.services.inventory.hardware import SIMULATED_CPU_NODE, SimulatedRack
-from broker.services.leases import abandoned_placements, checkpoints
+from broker.services.leases import abandoned_placements, checkpoints, project_archive
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.lifecycle import stop_and_start, termination
 from broker.services.queue import queue_scheduling, spot_reclaims
@@ -288,6 +288,8 @@ def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         lease_reconciler.reconcile_lease(subject, tenant_id, now=now)
     elif task == "broker.free_abandoned_placements":
         abandoned_placements.free_abandoned_placements(subject, tenant_id, now=now)
+    elif task == project_archive.RELEASE_TASK:
+        project_archive.release_waiting_leases(subject, tenant_id, now=now)
     elif task == "broker.reconcile_volume":
         volume_lifecycle.reconcile_volume(subject, tenant_id, now=now)
     elif task == "broker.run_queue":

@@ -12,7 +12,7 @@ from tenants.domain.credentials import Credential
 from tenants.domain.roles import ALLOWED, Role, RoleGrant, RoleGrants, scope_allows, scope_for
 from tenants.models import ApiToken, Project, Tenant
 from tenants.services.actors import Actor
-from tenants.services.errors import Fix, NotAllowed, ObjectNotFound, ProblemError, ScopeMissing
+from tenants.services.errors import Fix, NotAllowed, ObjectNotFound, ProblemError, ProjectArchived, ScopeMissing
 
 SESSION_TENANT_KEY = "tenant"  # session key of the current tenant
 LAST_USED_INTERVAL = timedelta(minutes=1)
@@ -140,8 +140,8 @@ def require(grants: RoleGrants, action: str, path: Iterable[str] = ()) -> None:
 
 
 def start_project_lookup(project_id: str) -> Callable[[], Project | None]:
-    """Query an open project; the returned function waits for it."""
-    return sql_statements.send_row_query(Project, "id = %s AND archived_at IS NULL", [project_id])
+    """Query a project; the returned function waits for it."""
+    return sql_statements.send_row_query(Project, "id = %s", [project_id])
 
 
 def project_for(
@@ -156,5 +156,7 @@ def project_for(
         raise ObjectNotFound(
             "This project does not exist.", fix=Fix("List the projects you can see.", "GET", "/api/v1/projects")
         )
+    if project.archived_at is not None:
+        raise ProjectArchived(project.name)
     require(grants, action, project.path)
     return project

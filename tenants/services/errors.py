@@ -63,5 +63,17 @@ class StaleVersion(ProblemError):
     code, status, title = "precondition-failed", 412, "It was changed in the meantime"
 
 
+class ProjectArchived(ProblemError):
+    """The project is archived: nothing that costs money begins in it."""
+
+    code, status, title = "project-archived", 409, "The project is archived"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} is archived: nothing in it can be launched, started, extended or created.",
+            fix="Choose an open project, or unarchive this one on the Projects page.",
+        )
+
+
 class QuotaExceeded(ProblemError):
     code, status, title = "quota-exceeded", 409, "The quota does not allow this"

@@ -6,12 +6,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from ports import ids
+from ports.postgres import sql_statements
 from tenants.models import Project
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.errors import ProblemError, StaleVersion
+from tenants.services.errors import ProblemError, ProjectArchived, StaleVersion
 
 MAX_DEPTH = 8
+# Waits for an archiving in progress; kept until the transaction ends.
+LOCK_OPEN_SQL = "SELECT archived_at IS NULL FROM tenants_project WHERE id = %s FOR KEY SHARE"
 
 
 class NameTaken(ProblemError):
@@ -32,7 +35,7 @@ def create(*, parent: Project, name: str, actor: Actor, now: datetime) -> Projec
     # Locked against concurrent archiving of the parent.
     parent = Project.objects.select_for_update(of=("self",)).get(pk=parent.pk)
     if parent.archived_at is not None:
-        raise ProjectTreeError(f"{parent.name} is archived.", fix="Choose a project that is open.")
+        raise ProjectArchived(parent.name)
     if len(parent.path) >= MAX_DEPTH:
         raise ProjectTreeError(
             f"Projects can be nested at most {MAX_DEPTH} levels deep.", fix="Create it at a higher level."
@@ -65,7 +68,10 @@ def rename(project: Project, *, name: str, actor: Actor, now: datetime) -> Proje
 
 @transaction.atomic
 def archive(project: Project, *, actor: Actor, now: datetime) -> Project:
-    """Close a project to new leases and children; its running leases go on."""
+    """Close a project to all that begins to cost.
+
+    Active leases go on until their end.
+    """
     if project.archived_at is not None:
         return project
     Project.objects.select_for_update(of=("self",)).get(pk=project.pk)
@@ -78,6 +84,31 @@ def archive(project: Project, *, actor: Actor, now: datetime) -> Project:
     _update(project, archived_at=now)
     audit.record("project.archive", project, actor=actor, now=now)
     return project
+
+
+@transaction.atomic
+def unarchive(project: Project, *, actor: Actor, now: datetime) -> Project:
+    """Open an archived project again; what was released stays released."""
+    if project.archived_at is None:
+        return project
+    parent = Project.objects.select_for_update(of=("self",)).get(pk=project.parent_id)
+    if parent.archived_at is not None:
+        raise ProjectTreeError(f"{parent.name} above it is archived.", fix=f"Unarchive {parent.name} first.")
+    _update(project, archived_at=None)
+    audit.record("project.unarchive", project, actor=actor, now=now)
+    return project
+
+
+def is_open(project_id: str) -> bool:
+    """Return whether a project is not archived."""
+    return Project.objects.open().filter(pk=project_id).exists()
+
+
+def require_open(project: Project) -> None:
+    """Refuse what costs money in an archived project; it stays open until the transaction ends."""
+    ((is_open,),) = sql_statements.fetch_rows(LOCK_OPEN_SQL, [project.pk])
+    if not is_open:
+        raise ProjectArchived(project.name)
 
 
 def _update(project: Project, **changes: object) -> None:

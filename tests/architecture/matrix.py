@@ -607,6 +607,7 @@ PLACED = frozenset(
         "lease schedule",
         "secret",
         "template",
+        "archived project",
         "project",
         "member",
         "invitation",

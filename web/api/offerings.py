@@ -10,6 +10,8 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.services.catalogue import price_list
+from billing.services.quotes.quota_room import count_within_quotas
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models import GpuModel, Offering, OfferingState
 from broker.services.queue import open_capacity, reclaim_risks
@@ -26,7 +28,8 @@ VISIBLE_STATES = [OfferingState.PUBLISHED.value, OfferingState.RETIRED.value]
 class AvailabilityOut(serializers.Serializer[Any]):
     """How many could start now, counted separately per offering.
 
-    `quota_left` is null where no quota limits them.
+    `quota_left` is how many all quotas of the project allow together, of the shortest duration: concurrent units,
+    GPU-hours and spend rate; null where none limits them.
     """
 
     free_now = serializers.IntegerField()
@@ -175,17 +178,23 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
 
     def _availability(self, offerings: list[Offering]) -> dict[str, dict[str, Any]]:
         free, room = open_capacity.count_open_capacity(offerings, now=self.now), self._room()
+        prices = self._prices(offerings) if QuotaKind.BURN in room else {}
         return {
             o.pk: {
                 "free_now": free[o.pk],
-                "quota_left": room // o.milli_units if room is not None and o.milli_units else None,
+                "quota_left": count_within_quotas(room, o, prices.get(o.pk)),
                 "as_of": self.now,
             }
             for o in offerings
         }
 
-    def _room(self) -> int | None:
-        """Return the free units of the requested project; None without a quota.
+    def _prices(self, offerings: list[Offering]) -> dict[str, int]:
+        tenant, ids = self.request.tenant, [offering.pk for offering in offerings]
+        known = price_list.prices_at(self.now, currency=tenant.currency, offerings=ids, tenant=tenant.pk)
+        return {pk: price.nano_per_hour for pk, price in known.items()}
+
+    def _room(self) -> dict[str, int]:
+        """Return what is left of each kind of quota of the requested project.
 
         Without a requested project it is the highest visible one.
         """
@@ -197,4 +206,4 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
         else:
             project = Project.objects.filter(pk__in=reach).order_by("path")[0]
         rooms = quotas.remaining_quotas([project], now=self.now)[project.pk]
-        return next((room.free for room in rooms if room.kind == QuotaKind.UNITS), None)
+        return {room.kind: room.free for room in rooms}

@@ -8,6 +8,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from broker.services.leases import project_archive
 from tenants.models import Project, Tenant
 from tenants.services import projects, tenants
 from web.api.base_views import ETagViewSet, TenantViewSet, needs, validated_body
@@ -45,7 +46,7 @@ class ProjectViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
     search_in = ("name",)
     filters = {"parent": QueryFilter("parent_id"), "archived": QueryFilter("archived_at__isnull", "flag_not")}
     actions_needed = needs("projects.read", "list", "retrieve") | needs(
-        "projects.write", "create", "partial_update", "archive"
+        "projects.write", "create", "partial_update", "archive", "unarchive"
     )
     changing = ("partial_update",)
 
@@ -70,7 +71,20 @@ class ProjectViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
     @action(detail=True, methods=["post"])
     @idempotent()
     def archive(self, request: Request, pk: str) -> Response:
-        """Close a project to new leases and children; its running leases go on."""
+        """Close a project to all that costs money.
+
+        Active leases go on until their end, others are released. Nothing in it can be launched, started, extended or
+        created until it is unarchived. It must have no volumes.
+        """
         project = self.get_object()
         self.allow(project.path)
-        return self.tagged(projects.archive(project, **self.by))
+        return self.tagged(project_archive.archive_project(project, **self.by))
+
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
+    @idempotent()
+    def unarchive(self, request: Request, pk: str) -> Response:
+        """Open an archived project again."""
+        project = self.get_object()
+        self.allow(project.path)
+        return self.tagged(projects.unarchive(project, **self.by))

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from billing.domain.money import EXPONENTS, format_fixed_point
 from billing.domain.pricing import InForce, cap_prices, merge_in_force
@@ -84,28 +84,20 @@ def publish_price(
 ) -> PriceVersion:
     """Publish a list price from `since` until the next scheduled version.
 
-    `tiers` are as parse_tiers returns them; without them the price is flat. `since` is rounded up to a
-    whole second and lies in the future, unless it fills a gap: seconds with a price keep it, seconds
-    without one could not have been charged yet. Nobody charges meanwhile. `now` may be long past when
-    this is written, so charges made since then are respected as well.
+    `tiers` are as parse_tiers returns them; without them the price is flat. `since` is rounded up to a whole
+    second, or is the second in progress if it is `now`, and lies in the future unless it fills a gap: seconds
+    with a price keep it, seconds without one could not have been charged yet. Nobody charges meanwhile. `now`
+    may be long past when this is written, so charges made since then are respected as well.
     """
     check_price(currency, nano_per_hour)
-    since = whole_second(since)
     billing_periods.take_billing_lock()
     rate_card = RateCard.objects.select_for_update().get(pk=list_rate_card().pk)
     versions = PriceVersion.objects.filter(rate_card=rate_card, offering=offering, currency=currency)
-    running = versions.filter(valid__contains=since).first()
+    since, running = _find_start(versions, nano_per_hour, since=since, now=now, offering=offering)
     following = versions.filter(valid__startswith__gt=since).order_by("valid").first()
     if offering.is_storage:
         _check_storage_price_start(since)
     if running:
-        rises = nano_per_hour > running.nano_per_hour
-        if since < now or running.valid.lower == since or was_charged(running, beyond=since, rises=rises):
-            raise PriceAlreadyCharged(
-                f"{offering.label} already has a price in {currency} at {since.isoformat()},"
-                " and it may have been charged or promised.",
-                fix="Choose a later time.",
-            )
         before = running.nano_per_hour
         running.valid = DateTimeTZRange(running.valid.lower, since)
         running.save(update_fields=["valid"])
@@ -132,6 +124,33 @@ def publish_price(
         **({"model": version.model} if tiers else {}),
     )
     return version
+
+
+def possible_starts(since: datetime, *, now: datetime) -> tuple[datetime, ...]:
+    """Return the seconds at which a price may begin, the first if possible."""
+    rounded = whole_second(since)
+    return (since.replace(microsecond=0), rounded) if since == now != rounded else (rounded,)
+
+
+def _find_start(
+    versions: QuerySet[PriceVersion], nano_per_hour: int, *, since: datetime, now: datetime, offering: Offering
+) -> tuple[datetime, PriceVersion | None]:
+    """Return when a price begins, and the one that it ends.
+
+    Raises PriceAlreadyCharged if none of its seconds is possible.
+    """
+    starts = possible_starts(since, now=now)
+    for start in starts:
+        running = versions.filter(valid__contains=start).first()
+        if running is None:
+            return start, None
+        is_past, rises = start < now.replace(microsecond=0), nano_per_hour > running.nano_per_hour
+        if not (is_past or running.valid.lower == start or was_charged(running, beyond=start, rises=rises)):
+            return start, running
+    raise PriceAlreadyCharged(
+        f"{offering.label} already has a price at {starts[-1].isoformat()}, and it may have been charged or promised.",
+        fix="Choose a later time.",
+    )
 
 
 def _check_storage_price_start(since: datetime) -> None:

@@ -46,17 +46,20 @@ def set_tenant_price(
 ) -> PriceVersion:
     """Give a tenant its own price for [since, until), or from `since` on for good.
 
-    Both are rounded up to whole seconds. It begins now or later: earlier usage already had a price. A
+    Both are rounded up to whole seconds, but for `now`, which is the second in progress where nothing of that was
+    charged yet. It begins now or later: earlier usage already had a price. A
     price that holds then is closed where this one begins, unless it would have lasted longer. A price
     of zero must be confirmed with `free`.
     """
     price_list.check_price(tenant.currency, nano_per_hour)
-    since, until = whole_second(since), whole_second(until) if until else None
-    _check_new_price(since, until, nano_per_hour, free=free, now=now)
+    starts, until = price_list.possible_starts(since, now=now), whole_second(until) if until else None
+    _check_new_price(since := starts[-1], until, nano_per_hour, free=free, now=now)
     with tenant_scope(tenant.pk):
         billing_periods.take_tenant_billing_locks([tenant.pk])
         rate_card = RateCard.objects.get_or_create(name=TENANT_CARD_NAME, tenant_id=tenant.pk)[0]
         rate_card = RateCard.objects.select_for_update().get(pk=rate_card.pk)
+        if starts[0] < since and _may_begin(tenant, offering, starts[0]):
+            since = starts[0]
         before = _close_overlapping(_tenant_versions(tenant, offering), since, until)
         _check_uncharged(tenant, offering, since)
         version = PriceVersion.objects.create(
@@ -192,11 +195,21 @@ def _check_uncharged(tenant: Tenant, offering: Offering, since: datetime) -> Non
 
     `now` may be long past when this is written, because the transaction waited for a lock.
     """
-    months = BillingPeriod.objects.filter(tenant=tenant, span__endswith__gt=since)
-    charges = RatedCharge.objects.filter(period_id__in=months.values("pk"), offering_id=offering.pk, e__gt=since)
-    promised = Quote.objects.filter(offering=offering, is_ceiling=False)
-    if charges.exclude(lease_id__in=promised.values("lease_id")).exists():
+    if _was_charged(tenant, offering, since):
         raise PriceAlreadyCharged(
             f"{offering.label} was already charged to this tenant after {since.isoformat()}.",
             fix="Choose a later time.",
         )
+
+
+def _may_begin(tenant: Tenant, offering: Offering, since: datetime) -> bool:
+    """Return whether the second in progress may still get another price."""
+    begins_then = _tenant_versions(tenant, offering).filter(valid__startswith=since).exists()
+    return not begins_then and not _was_charged(tenant, offering, since)
+
+
+def _was_charged(tenant: Tenant, offering: Offering, since: datetime) -> bool:
+    months = BillingPeriod.objects.filter(tenant=tenant, span__endswith__gt=since)
+    charges = RatedCharge.objects.filter(period_id__in=months.values("pk"), offering_id=offering.pk, e__gt=since)
+    promised = Quote.objects.filter(offering=offering, is_ceiling=False)
+    return charges.exclude(lease_id__in=promised.values("lease_id")).exists()

@@ -42,7 +42,7 @@ from ports import outbox
 from ports.postgres import sql_statements
 from tenants.domain.single_line_text import is_name
 from tenants.models import Project
-from tenants.services import audit, ssh_keys
+from tenants.services import audit, projects, ssh_keys
 from tenants.services.actors import Actor
 from tenants.services.errors import Fix, InvalidValue, ObjectNotFound, ProblemError
 
@@ -242,6 +242,7 @@ def queue_lease(
     if wanted.secrets or wanted.pull_secret:
         lease_secrets.lock_secrets({*wanted.secrets.values(), wanted.pull_secret})
     lease = build_lease(wanted, project=project, actor=actor, now=now, found=found)
+    projects.require_open(project)
     block_new_quotas(lease.tenant_id)
     run_gates(lease, now=now)
     if lease.quote_token and not lease.quote_id:  # otherwise it would be charged a price other than the quoted one

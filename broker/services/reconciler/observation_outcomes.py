@@ -31,6 +31,7 @@ from broker.services.reconciler.observation_kinds import (
 from broker.services.repartition import repartition_reconciler
 from broker.services.volumes import volume_mounts
 from ports import outbox
+from tenants.services import projects
 
 RECHECK_AFTER = timedelta(seconds=10)  # and the sweep runs every five: nothing under way waits over 15 s
 ACTIVE_CHECK_INTERVAL = timedelta(minutes=4)  # how often an active lease is checked
@@ -212,6 +213,10 @@ def _requeue_lease(lease: Lease, cause: str, now: datetime) -> None:
     """
     if (places := abandoned_placements.count_abandoned(lease)) >= MAX_PLACEMENTS:
         give_up_provisioning(lease, f"{places} slices rejected it; the last reason: {cause}", now)
+        return
+    if not projects.is_open(lease.project_id):
+        cause = f"its project was archived before it started: {cause}"
+        termination.release_lease(lease, reason=EndReason.BY_TENANT, now=now, cause=cause)
         return
     lease.transition(
         S.QUEUED, now=now, cause=cause, claimed_until=None, due_at=lease.end_date, progress={}, unfinished_claims=0

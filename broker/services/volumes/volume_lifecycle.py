@@ -21,7 +21,7 @@ from broker.services.volumes.volume_errors import VolumeInUse, VolumeNameTaken
 from ports import outbox
 from tenants.domain.single_line_text import is_name
 from tenants.models import Project, Quota, QuotaKind
-from tenants.services import audit
+from tenants.services import audit, projects
 from tenants.services.actors import SYSTEM, Actor
 from tenants.services.errors import InvalidValue
 from tenants.services.quotas import set_limit
@@ -51,6 +51,7 @@ def create_volume(*, project: Project, name: str, size_gib: int, actor: Actor, n
         raise InvalidValue(
             "size_gib", f"A volume must have 1 to {MAX_SIZE_GIB:,} GiB.", fix="Choose a size in this range."
         )
+    projects.require_open(project)
     _ensure_storage_quota(project, now=now)
     block_new_quotas(project.tenant_id)
     quotas.take_storage(project, size_gib, now=now)

@@ -43,8 +43,26 @@ def test_a_price_before_a_scheduled_one_ends_where_that_one_starts() -> None:
 
 
 def test_a_price_starts_on_a_whole_second() -> None:
-    version = set_price(create_priced_offering(None), EURO, since=NOW + timedelta(microseconds=1))
-    assert version.valid.lower == NOW + timedelta(seconds=1)
+    soon = NOW + timedelta(microseconds=1)
+    later = price_list.publish_price(
+        offering=create_priced_offering(None), currency="EUR", nano_per_hour=1, since=soon, actor=OPERATOR, now=NOW
+    )
+    assert later.valid.lower == NOW + timedelta(seconds=1)
+
+
+def test_a_price_set_now_is_valid_now() -> None:
+    offering, now = create_priced_offering(EURO), NOW + timedelta(microseconds=400_000)
+    set_price(offering, 2 * EURO, since=now)
+    assert price_list.price_of(offering, currency="EUR", moment=now).nano_per_hour == 2 * EURO
+    first = set_price(create_priced_offering(None), EURO, since=now)
+    assert first.valid.lower == NOW
+
+
+def test_two_prices_set_within_a_second_follow_each_other() -> None:
+    offering, now = create_priced_offering(None), NOW + timedelta(microseconds=400_000)
+    set_price(offering, EURO, since=now)
+    set_price(offering, 2 * EURO, since=now + timedelta(microseconds=1))
+    assert versions() == [(NOW, NOW + timedelta(seconds=1), EURO), (NOW + timedelta(seconds=1), None, 2 * EURO)]
 
 
 @pytest.mark.parametrize("since", [NOW - timedelta(seconds=1), LONG_AGO])

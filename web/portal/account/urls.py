@@ -52,6 +52,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("projects/<str:pk>/", project_pages.show_project, name="project"),
     path("projects/<str:pk>/name/", project_pages.rename_project, name="project-rename"),
     path("projects/<str:pk>/archive/", project_pages.archive_project, name="project-archive"),
+    path("projects/<str:pk>/unarchive/", project_pages.unarchive_project, name="project-unarchive"),
     path("projects/<str:pk>/quota/", project_pages.set_project_quota, name="project-quota"),
     path("audit/", audit_pages.show_audit_log, name="audit"),
     path("audit.csv", audit_pages.download_audit_log, name="audit-csv"),

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from billing.domain.money import SYMBOLS, format_fixed_point
+from billing.services.quotes.quota_room import count_within_quotas
 from broker.models import OfferingState
 from tenants.models import QuotaKind
 from web.http import downloads
@@ -85,9 +86,13 @@ def build_catalogue_page(request: PageRequest) -> CataloguePage:
         listed.sort(key=SORT_KEYS[sort])
     bars = usage_meters.quota_bars(request.project, now=request.now, currency=request.tenant.currency)
     units = next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None)
+    free = {bar.kind: max(bar.limit - bar.used, 0) for bar in bars}
     return CataloguePage(
         all_items=all_items,
-        listed=[replace(item, quota_headroom=quota_headroom(item, units)) for item in listed],
+        listed=[
+            replace(item, quota_headroom=count_within_quotas(free, item.offering, item.nano_per_hour))
+            for item in listed
+        ],
         sort=sort,
         filters=catalogue_filters(request, all_items),
         sort_links={
@@ -156,13 +161,6 @@ def group_by_model(listed: list[OfferingListItem], *, grouped: bool) -> list[tup
     for item in listed:
         found.setdefault(item.model, []).append(item)
     return list(found.items())
-
-
-def quota_headroom(item: OfferingListItem, units: usage_meters.QuotaBar | None) -> int | None:
-    """Return how many of it the project's unit quota still allows; None when unlimited."""
-    if units is None or not item.offering.milli_units:
-        return None
-    return max(units.limit - units.used, 0) // item.offering.milli_units
 
 
 def csv_rows(request: PageRequest, listed: list[OfferingListItem]) -> list[list[object]]:

@@ -49,7 +49,7 @@ class OfferingListItem:
     grid: int
     start: int
     size: int
-    quota_headroom: int | None = None  # how many of it the unit quota still allows
+    quota_headroom: int | None = None  # how many of it all quotas together still allow
 
     @property
     def tag(self) -> str:

@@ -1,13 +1,16 @@
 """Projects page: the tree with its quotas, and a project's settings."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from broker.services.leases import project_archive
 from ports import clock
 from tenants.domain import quota_limits
 from tenants.models import Project, Quota, QuotaKind
@@ -18,6 +21,7 @@ from web.portal.authentication import POST, tenant_required
 from web.portal.forms import NameForm, ProjectForm, QuotaLimitForm, TenantForm
 
 PAGE_SIZE = 20  # each may have several quota bars
+MAX_ARCHIVED = 20
 
 
 @tenant_required("projects.read")
@@ -39,6 +43,7 @@ def list_projects(request: Any) -> HttpResponse:
         "shown": shown,
         "call": api_call("projects", "archived=false&limit=500"),
         "call_quotas": api_call("quotas", "limit=500"),
+        "archived": list_archived_projects(request),
         "may_write": bool(led),
         "may_tenant": request.roles.may("tenant.write"),
         "form": ProjectForm(projects=led),
@@ -113,12 +118,52 @@ def rename_project(request: Any, pk: str) -> HttpResponse:
 
 @tenant_required("projects.write", methods=POST)
 def archive_project(request: Any, pk: str) -> HttpResponse:
-    """Archive a project: no new leases."""
+    """Archive a project: nothing in it begins to cost."""
     project = find_own_project(request, pk, "projects.write")
-    done = _("{project_name} is archived; running leases continue until they end.").format(project_name=project.name)
+    done = _("{project_name} is archived; active leases continue until they end.").format(project_name=project.name)
     with outcome_message(request, done=done):
-        projects.archive(project, actor=request.actor, now=clock.now())
+        project_archive.archive_project(project, actor=request.actor, now=clock.now())
     return redirect("projects")
+
+
+@tenant_required("projects.write", methods=POST)
+def unarchive_project(request: Any, pk: str) -> HttpResponse:
+    """Open an archived project again."""
+    project = find_or_missing(visible_rows(request), pk)
+    require(request.roles, "projects.write", project.path)
+    with outcome_message(request, done=_("{project_name} is open again.").format(project_name=project.name)):
+        projects.unarchive(project, actor=request.actor, now=clock.now())
+    return redirect("projects")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedProjects:
+    """The projects that were archived last, and whether there are more."""
+
+    rows: list[Project]
+    more: bool
+    call: str
+
+
+def list_archived_projects(request: Any) -> ArchivedProjects:
+    """Return the archived projects of the page."""
+    rows = list(archived_projects(request)[: MAX_ARCHIVED + 1])
+    for node in rows:
+        node.may_write = request.roles.may("projects.write", node.path)  # type: ignore[attr-defined]
+    call = api_call("projects", "archived=true&limit=500")
+    return ArchivedProjects(rows[:MAX_ARCHIVED], len(rows) > MAX_ARCHIVED, call)
+
+
+def archived_projects(request: Any) -> QuerySet[Project]:
+    """Return the archived projects that the visitor may see, the latest first."""
+    return visible_rows(request).filter(archived_at__isnull=False).order_by("-archived_at", "-id")
+
+
+def visible_rows(request: Any) -> QuerySet[Project]:
+    """Return the projects that the visitor may see, open or archived."""
+    rows = Project.objects.filter(tenant=request.tenant)
+    reach = request.roles.projects("projects.read")
+    return rows if reach is None else rows.filter(path__overlap=sorted(reach))
 
 
 @tenant_required("quotas.write", methods=POST)

@@ -30,7 +30,7 @@ ALREADY_CREATED = gettext_noop(
 
 def visible_tokens(request: Any) -> Any:
     """Return the visitor's own tokens, or all for those who lead the tenant."""
-    rows = ApiToken.objects.filter(tenant=request.tenant).select_related("user", "service_account", "project")
+    rows = ApiToken.objects.filter(tenant=request.tenant).select_related("user", "service_account", "project", "parent")
     return rows if request.roles.may("tokens.all") else rows.filter(user_id=request.actor.id)
 
 

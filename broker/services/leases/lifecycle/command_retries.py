@@ -15,6 +15,7 @@ from broker.services.leases import abandoned_placements, attempt_records
 from broker.services.leases.lifecycle import stop_and_start
 from broker.services.placement.available_capacity import pool_of
 from ports import outbox
+from tenants.services import projects
 from tenants.services.actors import SYSTEM
 
 S = LeaseState
@@ -30,7 +31,7 @@ def end_run(lease: Lease, *, text: str, ended_at: datetime, now: datetime, exit_
     exit_code = parse_exit_code(text) if exit_code is None else exit_code
     failed = exit_code != 0
     retry_at = None
-    if failed and lease.attempt <= lease.retries and _has_time_left(lease, now):
+    if failed and lease.attempt <= lease.retries and _has_time_left(lease, now) and projects.is_open(lease.project_id):
         retry_at = max(now, ended_at + backoff_after(lease.attempt))
     attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=exit_code, text=text, retry_at=retry_at)
     if retry_at is None:
@@ -48,6 +49,8 @@ def restart_lost_run(lease: Lease, *, text: str, ended_at: datetime, now: dateti
     if lease.workload != BATCH.name or not lease.retries or lease.state != S.ACTIVE:
         return False
     if attempt_records.count_losses(lease) >= MAX_LOSSES or not _has_time_left(lease, now):
+        return False
+    if not projects.is_open(lease.project_id):
         return False
     attempt_records.record_attempt(lease, ended_at=ended_at, exit_code=None, text=text, counted=False, retry_at=now)
     cause = f"run {lease.attempt} was interrupted: {text}; it is run again"

@@ -13,7 +13,7 @@ from broker.services.leases.lease_requests import MAX_END_DATE_AHEAD
 from broker.services.leases.lifecycle.termination import LeaseAlreadyOver, end_of_term, is_over
 from broker.services.quotas import block_new_quotas
 from ports import outbox
-from tenants.services import audit
+from tenants.services import audit, projects
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ProblemError
 
@@ -41,6 +41,7 @@ def extend_lease(
         raise LeaseAlreadyOver(
             f"{lease.name} reached its end at {end_of_term(lease):%Y-%m-%d %H:%M:%S} UTC.", fix="Launch a new one."
         )
+    projects.require_open(lease.project)
     if expected_end is not None and lease.ends_at != expected_end:
         raise LeaseEndMoved(
             f"{lease.name} no longer stops at {expected_end:%Y-%m-%d %H:%M} UTC: it was extended or stopped since.",

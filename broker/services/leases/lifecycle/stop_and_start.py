@@ -24,7 +24,7 @@ from broker.services.placement.available_capacity import pool_of
 from broker.services.quotas import block_new_quotas
 from broker.services.secrets import lease_secrets, registry_secrets
 from ports import outbox
-from tenants.services import audit
+from tenants.services import audit, projects
 from tenants.services.actors import Actor
 from tenants.services.errors import ProblemError
 
@@ -157,6 +157,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime, cause: str = "star
     if lease.requeued_at not in (None, lease.starts_at) and lease.state in STARTED_STATES:
         return lease
     _check_may_start(lease, now)
+    projects.require_open(lease.project)
     secrets, pull_secret = _newest_secrets(lease)
     lease.requested_with_token = actor.token
     lease_requests.run_gates(lease, now=now)

@@ -103,6 +103,8 @@ def _why_not_allowed(schedule: LeaseSchedule, now: datetime) -> str:
     """Return why its requester may request no leases now; empty if it may."""
     if schedule.project.tenant.suspended_at is not None:
         return "The tenant is suspended. Ask your operator to resume it."
+    if schedule.project.archived_at is not None:
+        return f"{schedule.project.name} is archived. Unarchive it, or delete the schedule."
     grants = current_grants(_actor_of(schedule), tenant_id=schedule.tenant_id, now=now)
     if not grants.may("leases.write", schedule.project.path):
         return (

@@ -14,7 +14,7 @@ from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.secrets import variable_encryption
 from tenants.domain.time_zones import time_zone_error
 from tenants.models import Project
-from tenants.services import audit
+from tenants.services import audit, projects
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ProblemError
 
@@ -47,6 +47,7 @@ def create_schedule(
     if len(wanted.name.strip()) > MAX_NAME:
         raise InvalidValue("name", f"A name must have at most {MAX_NAME} characters.", fix="Enter a shorter name.")
     next_at = _first_time(cron, time_zone, now)
+    projects.require_open(project)
     # Whether its volume is free is decided when it is due.
     checked = replace(lease_requests.apply_template(wanted, project), volume="", quote="")
     lease_requests.build_lease(checked, project=project, actor=actor, now=now)
@@ -97,6 +98,8 @@ def change_schedule(
     pauses = schedule.is_paused if paused is None else paused
     if not changed and pauses == schedule.is_paused:
         return schedule
+    if schedule.is_paused and not pauses:
+        projects.require_open(schedule.project)
     if pauses or changed.keys() & {"cron", "time_zone"} or schedule.is_paused:
         first = _first_time(schedule.cron, schedule.time_zone, now)
         schedule.next_at = None if pauses else first

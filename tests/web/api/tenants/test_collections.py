@@ -128,7 +128,9 @@ def test_duplicate_names_and_archiving_of_parent_projects_are_refused(delta: Ten
     assert api.send("POST", f"projects/{lab['id']}/archive").json()["code"] == "project-tree"
     assert api.send("POST", f"projects/{delta.root.pk}/archive").json()["code"] == "project-tree"
     assert api.send("POST", f"projects/{bench['id']}/archive").json()["archived_at"]
-    assert api.send("POST", "projects", {"name": "x", "parent": bench["id"]}).status_code == 404
+    assert api.send("POST", "projects", {"name": "x", "parent": bench["id"]}).json()["code"] == "project-archived"
+    assert api.send("POST", f"projects/{bench['id']}/unarchive").json()["archived_at"] is None
+    assert api.send("POST", "projects", {"name": "x", "parent": bench["id"]}).status_code == 201
     again = api.send("PATCH", f"projects/{lab['id']}", {"name": "lab2"}, If_Match="*")
     assert again.json()["name"] == "lab2"
 

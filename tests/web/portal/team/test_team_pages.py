@@ -1,6 +1,7 @@
 """Team and tenant pages: contents and forms."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
@@ -177,6 +178,15 @@ def test_a_token_is_shown_once_and_works(delta: TenantWithOwner, owner: Browser)
     assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 401
 
 
+def test_a_token_shows_the_one_it_was_created_with(delta: TenantWithOwner, owner: Browser) -> None:
+    ends = (tenant_setup.current_time() + timedelta(hours=1)).isoformat()
+    wanted = {"name": "child", "scopes": ["leases:read"], "expires_at": ends}
+    assert tenant_setup.ApiClient(delta.token()).send("POST", "tokens", wanted).status_code == 201
+    page = " ".join(owner.get("/tokens/").content.decode().split())
+    assert "created with test owner; ends with it" in page
+    assert page.count("created with") == 1
+
+
 def test_owners_see_and_revoke_the_tokens_of_others_and_viewers_do_not(delta: TenantWithOwner, owner: Browser) -> None:
     theirs = delta.token()
     delta.token(Role.VIEWER, scopes=("leases:read",))
@@ -326,7 +336,11 @@ def test_projects_are_created_renamed_given_quotas_and_archived(delta: TenantWit
     with rls.tenant_scope(delta.tenant.pk):
         assert not Quota.objects.filter(project=lab, kind="storage").exists(), "half a GiB is not nothing"
     owner.post(f"/projects/{lab.pk}/archive/")
-    assert lab.pk not in owner.get("/projects/").content.decode()
+    page = owner.get("/projects/").content.decode()
+    assert f"/projects/{lab.pk}/unarchive/" in page
+    assert f'href="/projects/{lab.pk}/"' not in page
+    owner.post(f"/projects/{lab.pk}/unarchive/")
+    assert f'href="/projects/{lab.pk}/"' in owner.get("/projects/").content.decode()
 
 
 def test_tenant_name_and_time_zone_are_changed(delta: TenantWithOwner, owner: Browser) -> None:
