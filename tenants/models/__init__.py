@@ -1,6 +1,7 @@
 from tenants.models.audit import AuditEvent
 from tenants.models.idempotency import IdempotencyRecord
 from tenants.models.members import Invitation, Member, Role, ServiceAccount
+from tenants.models.operator_tokens import OperatorIdempotencyRecord, OperatorToken
 from tenants.models.projects import Project
 from tenants.models.quotas import Quota, QuotaKind
 from tenants.models.ssh_keys import SshKey
@@ -14,6 +15,8 @@ __all__ = [
     "IdempotencyRecord",
     "Invitation",
     "Member",
+    "OperatorIdempotencyRecord",
+    "OperatorToken",
     "Project",
     "Quota",
     "QuotaKind",

@@ -13,11 +13,13 @@ from django.utils.crypto import salted_hmac
 
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
-from tenants.models import IdempotencyRecord
+from tenants.models import IdempotencyRecord, OperatorIdempotencyRecord
 from tenants.services import rls
 from tenants.services.errors import ProblemError
+from tenants.services.rls import enter_operator
 
 RETENTION = timedelta(days=7)
+ONCE_PER_KEY = ("answer_once_per_key", "operator_answer_once_per_key")
 
 
 class IdempotencyKeyReused(ProblemError):
@@ -34,7 +36,10 @@ class IdempotencyKeyMissing(ProblemError):
 
 @dataclass(frozen=True)
 class KeyedRequest:
-    """Identity of a keyed request: two requests with equal fields are the same one."""
+    """Identity of a keyed request: two requests with equal fields are the same one.
+
+    That of an operator has no tenant.
+    """
 
     tenant_id: str
     bearer: str
@@ -78,7 +83,11 @@ def start_lookup(request: KeyedRequest) -> Callable[[], IdempotencyRecord | None
     where = [request.tenant_id, request.bearer, request.method, request.path, request.key]
     number = int.from_bytes(hashlib.sha256("\n".join(where).encode()).digest()[:8], "big", signed=True)
     cursor = sql_statements.prepared_cursor()
-    cursor.execute(load_sql("tenants/idempotency/find_record"), [number, *where])
+    if request.tenant_id:
+        cursor.execute(load_sql("tenants/idempotency/find_record"), [number, *where])
+    else:
+        enter_operator(request.bearer)
+        cursor.execute(load_sql("tenants/idempotency/find_operator_record"), [number, *where[1:]])
 
     def read() -> IdempotencyRecord | None:
         with cursor:
@@ -105,7 +114,11 @@ def store_record(request: KeyedRequest, *, status: int, headers: dict[str, str],
     row = (request.tenant_id, request.bearer, request.method, request.path, request.key, request.digest)
     try:
         with transaction.atomic(savepoint=False), sql_statements.prepared_cursor() as cursor:
-            cursor.execute(load_sql("tenants/idempotency/store_record"), (*row, status, Jsonb(headers), body, now))
+            response = (status, Jsonb(headers), body, now)
+            if request.tenant_id:
+                cursor.execute(load_sql("tenants/idempotency/store_record"), (*row, *response))
+            else:
+                cursor.execute(load_sql("tenants/idempotency/store_operator_record"), (*row[1:], *response))
     except IntegrityError:
         raise request_in_flight() from None
 
@@ -119,13 +132,24 @@ def delete_expired(*, now: datetime) -> int:
     for tenant_id in tenants:
         with rls.tenant_scope(tenant_id):
             gone += old.all().delete()[0]
+    return gone + _delete_expired_of_operators(now=now)
+
+
+def _delete_expired_of_operators(*, now: datetime) -> int:
+    old, gone = OperatorIdempotencyRecord.objects.filter(at__lt=now - RETENTION), 0
+    with rls.system_scope():
+        bearers = list(old.order_by("bearer").values_list("bearer", flat=True).distinct())
+    for bearer in bearers:
+        with transaction.atomic():
+            enter_operator(bearer)
+            gone += old.all().delete()[0]
     return gone
 
 
 def is_duplicate_effect(error: Exception) -> bool:
     """Return whether PostgreSQL refused a second effect under one key."""
     diagnostics = getattr(error.__cause__, "diag", None)
-    return diagnostics is not None and diagnostics.constraint_name == "answer_once_per_key"
+    return diagnostics is not None and diagnostics.constraint_name in ONCE_PER_KEY
 
 
 def request_in_flight() -> RequestInFlight:

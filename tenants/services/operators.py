@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 
 from tenants.models import User
-from tenants.services import audit
+from tenants.services import audit, operator_tokens
 from tenants.services.actors import SYSTEM
 from tenants.services.errors import ObjectNotFound
 
@@ -25,7 +25,7 @@ def appoint(email: str, *, now: datetime) -> bool:
 
 @transaction.atomic
 def dismiss(email: str, *, now: datetime) -> bool:
-    """Remove a user's operator status; return whether they had it."""
+    """Remove a user's operator status and tokens; return whether they had it."""
     return _set_staff(email, staff=False, action="operators.dismiss", now=now)
 
 
@@ -40,6 +40,8 @@ def _set_staff(email: str, *, staff: bool, action: str, now: datetime) -> bool:
     user.is_staff = staff
     user.save(update_fields=["is_staff"])
     audit.record(action, user, actor=SYSTEM, now=now)
+    if not staff:
+        operator_tokens.revoke_tokens_of(user, actor=SYSTEM, now=now)
     return True
 
 

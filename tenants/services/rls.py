@@ -21,6 +21,12 @@ def enter_tenant(tenant_id: str) -> None:
     _set_tenant(tenant_id)
 
 
+def enter_operator(user_id: str) -> None:
+    """Let the rest of the current transaction see the stored responses of one operator."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.operator', %s, true)", [user_id])
+
+
 @contextmanager
 def tenant_scope(tenant_id: str) -> Iterator[None]:
     """Open a transaction that sees one tenant's rows."""

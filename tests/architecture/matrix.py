@@ -72,7 +72,17 @@ from broker.services.secrets import secret_store
 from broker.services.volumes import volume_lifecycle
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
-from tenants.services import invitations, members, quotas, rls, service_accounts, ssh_keys, tokens
+from tenants.services import (
+    invitations,
+    members,
+    operator_tokens,
+    projects,
+    quotas,
+    rls,
+    service_accounts,
+    ssh_keys,
+    tokens,
+)
 from tenants.services.actors import SYSTEM, Actor
 from tests.billing.histories import add_ended_lease, add_quote, create_priced_offering, set_price
 from tests.simulation import create_fleet as create_fleet
@@ -111,6 +121,7 @@ class Row:
     stores: bool = True  # False: its POST only asks; a reading token may send it, and who is suspended
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
     part: Part = SAME
+    bodiless: tuple[str, ...] = ()  # methods to which operators need send nothing
 
     def project_only_roles(self, method: str) -> frozenset[str]:
         """Return the roles that have access when held on one project only."""
@@ -145,8 +156,8 @@ def shared(noun: str, *, thing: str, **methods: frozenset[str]) -> Row:
     return Row("shared", methods, noun, thing)
 
 
-def fleet(*, thing: str = "", audited: bool = False, **methods: frozenset[str]) -> Row:
-    return Row("fleet", {"GET": STAFF, **methods}, "", thing, writes_on_get=audited)
+def fleet(*, thing: str = "", audited: bool = False, bodiless: tuple[str, ...] = (), **methods: frozenset[str]) -> Row:
+    return Row("fleet", {"GET": STAFF, **methods}, "", thing, writes_on_get=audited, bodiless=bodiless)
 
 
 def account(*methods: str, thing: str = "") -> Row:
@@ -173,6 +184,12 @@ def below(world: TenantWithOwner, project: Project) -> TenantWithOwner:
 def node(world: TenantWithOwner) -> Project | None:
     """Return where members are added: to the project or the whole tenant."""
     return world.root if world.root.parent_id else None
+
+
+def an_archived_project(world: TenantWithOwner) -> str:
+    child = world.create_project(f"archived-{current_time().timestamp()}")
+    with rls.tenant_scope(world.tenant.pk):
+        return str(projects.archive(child, actor=SYSTEM, now=current_time()).pk)
 
 
 def a_member(world: TenantWithOwner) -> str:
@@ -206,6 +223,19 @@ def a_service_account(world: TenantWithOwner) -> str:
         now=current_time(),
     )
     return str(account.pk)
+
+
+def an_operator_token() -> str:
+    operator, _ = User.objects.get_or_create(email="issuer@operators.example.org", defaults={"is_staff": True})
+    token, _ = operator_tokens.issue_operator_token(
+        operator,
+        name="of the matrix",
+        scopes=["fleet:read"],
+        expires_at=current_time() + timedelta(days=1),
+        actor=SYSTEM,
+        now=current_time(),
+    )
+    return token.pk
 
 
 def a_token(world: TenantWithOwner) -> str:
@@ -660,6 +690,8 @@ THINGS: dict[str, Thing] = {
     "move plan": lambda world: str(a_move_plan().pk),
     "gpu": lambda world: str(a_node().gpus.all()[0].pk),
     "tenant": lambda world: str(world.tenant.pk),
+    "archived project": an_archived_project,
+    "operators' token": lambda world: an_operator_token(),
     "project": lambda world: str(world.create_project(f"thing-{current_time().timestamp()}").pk),
     "member": in_its_tenant(a_member),
     "invitation": in_its_tenant(lambda world: str(an_invitation(world)[0].pk)),
@@ -705,6 +737,7 @@ ROWS: dict[str, Row] = {
         "projects", thing="project", GET=ALL, PATCH=LEADERS, body=lambda w: {"name": "new"}, part=SAME
     ),
     "api/v1/projects/<str:pk>/archive": api("projects", thing="project", POST=LEADERS, part=SAME),
+    "api/v1/projects/<str:pk>/unarchive": api("projects", thing="archived project", POST=LEADERS, part=SAME),
     "api/v1/members": api("members", GET=ALL, part=SAME),
     "api/v1/members/<str:pk>": api(
         "members",
@@ -900,103 +933,106 @@ ROWS: dict[str, Row] = {
     "api/v1/offerings/<str:pk>/availability": shared("offerings", thing="offering", GET=ALL),
     "api/v1/gpu-models": api("offerings", GET=ALL, part=SAME),
     "api/v1/gpu-models/<str:pk>": shared("offerings", thing="gpu model", GET=ALL),
-    "api/v1/clusters": fleet(),
-    "api/v1/clusters/<str:pk>": fleet(thing="cluster"),
+    "api/v1/clusters": fleet(POST=STAFF),
+    "api/v1/clusters/<str:pk>": fleet(thing="cluster", PATCH=STAFF, bodiless=("PATCH",)),
+    **{
+        f"api/v1/clusters/<str:pk>/{name}": Row("fleet", {"POST": STAFF}, thing="cluster")
+        for name in ("credentials", "accept-inventory", "unfreeze")
+    },
+    "api/v1/clusters/<str:pk>/orphans": fleet(thing="cluster", POST=STAFF),
     "api/v1/nodes": fleet(),
-    "api/v1/nodes/<str:pk>": fleet(thing="node"),
+    "api/v1/nodes/<str:pk>": fleet(thing="node", PATCH=STAFF),
+    "api/v1/nodes/<str:pk>/release-leases": Row("fleet", {"POST": STAFF}, thing="node"),
     "api/v1/gpus": fleet(),
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
-    "api/v1/clusters/<str:pk>/examination": fleet(thing="cluster"),
-    "api/v1/clusters/<str:pk>/layouts": fleet(thing="cluster"),
+    "api/v1/clusters/<str:pk>/examination": fleet(thing="cluster", POST=STAFF, bodiless=("POST",)),
+    "api/v1/clusters/<str:pk>/layouts": fleet(thing="cluster", POST=STAFF, bodiless=("POST",)),
     "api/v1/ops/layout-changes": fleet(),
-    "api/v1/ops/layout-changes/<str:pk>": fleet(thing="layout change"),
+    "api/v1/ops/layout-changes/<str:pk>": fleet(thing="layout change", PATCH=STAFF),
     "api/v1/ops/leases": fleet(audited=True),
     "api/v1/ops/leases/<str:pk>": fleet(thing="lease", audited=True),
+    "api/v1/ops/leases/<str:pk>/release": Row("fleet", {"POST": STAFF}, thing="lease", writes_on_get=True),
     "api/v1/ops/leases/<str:pk>/transitions": fleet(thing="lease", audited=True),
     "api/v1/ops/allocations": fleet(audited=True),
     "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
-    "api/v1/ops/templates": fleet(PUT=STAFF, audited=True),
-    "api/v1/ops/templates/<str:pk>": fleet(thing="operators' template", audited=True),
-    "api/v1/ops/templates/<str:pk>/deletion": Row(
-        "fleet", {"PUT": STAFF}, thing="operators' template", writes_on_get=True
+    "api/v1/ops/templates": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/templates/<str:pk>": fleet(
+        thing="operators' template", audited=True, PATCH=STAFF, DELETE=STAFF, bodiless=("PATCH", "DELETE")
     ),
-    "api/v1/ops/image-prepulls": fleet(PUT=STAFF, audited=True),
-    "api/v1/ops/image-prepulls/<str:pk>": fleet(thing="kept image", audited=True),
-    "api/v1/ops/image-prepulls/<str:pk>/removal": Row("fleet", {"PUT": STAFF}, thing="kept image", writes_on_get=True),
-    "api/v1/ops/relocation-plans": fleet(audited=True),
+    "api/v1/ops/image-prepulls": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/image-prepulls/<str:pk>": fleet(thing="kept image", audited=True, DELETE=STAFF, bodiless=("DELETE",)),
+    "api/v1/ops/relocation-plans": fleet(POST=STAFF, audited=True, bodiless=("POST",)),
     "api/v1/ops/relocation-plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
     "api/v1/ops/gpus": fleet(audited=True),
-    "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
+    "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True, PATCH=STAFF),
     "api/v1/ops/offerings": fleet(audited=True),
-    "api/v1/ops/offerings/<str:pk>": fleet(thing="offering", audited=True),
-    "api/v1/ops/offerings/<str:pk>/price": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
-    "api/v1/ops/offerings/<str:pk>/resources": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
-    "api/v1/ops/offerings/<str:pk>/spot-terms": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
+    "api/v1/ops/offerings/derive": Row("fleet", {"POST": STAFF}, writes_on_get=True, bodiless=("POST",)),
+    "api/v1/ops/offerings/<str:pk>": fleet(thing="offering", audited=True, PATCH=STAFF, bodiless=("PATCH",)),
+    "api/v1/ops/offerings/<str:pk>/price": Row("fleet", {"POST": STAFF}, thing="offering", writes_on_get=True),
     "api/v1/ops/offerings/<str:pk>/preview": fleet(thing="offering", audited=True),
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
-    "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
-    "api/v1/ops/price-versions/<str:pk>/end": Row("fleet", {"PUT": STAFF}, thing="own price", writes_on_get=True),
+    "api/v1/ops/price-versions/<str:pk>": fleet(thing="own price", audited=True, PATCH=STAFF),
     "api/v1/ops/invoices": fleet(audited=True),
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
-    "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"PUT": STAFF}, thing="invoice", writes_on_get=True),
+    "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"POST": STAFF}, thing="invoice", writes_on_get=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
     "api/v1/ops/corrections": fleet(audited=True),
-    "api/v1/ops/corrections/<str:pk>": fleet(thing="correction", PUT=STAFF, audited=True),
-    "api/v1/ops/leases/<str:pk>/correction": Row("fleet", {"PUT": STAFF}, thing="lease", writes_on_get=True),
+    "api/v1/ops/corrections/<str:pk>": fleet(thing="correction", PATCH=STAFF, audited=True),
+    "api/v1/ops/leases/<str:pk>/correction": Row("fleet", {"POST": STAFF}, thing="lease", writes_on_get=True),
     "api/v1/ops/price-versions/<str:pk>/correction": Row(
-        "fleet", {"PUT": STAFF}, thing="price version", writes_on_get=True
+        "fleet", {"POST": STAFF}, thing="price version", writes_on_get=True
     ),
     "api/v1/ops/tenants/<str:pk>/statement": fleet(thing="tenant", audited=True),
     "api/v1/ops/tenants/<str:pk>/statement/pdf": fleet(thing="tenant", audited=True),
     "api/v1/ops/invoices/<str:pk>/exports/<str:kind>": fleet(thing="invoice export", audited=True),
     "api/v1/ops/disputes": fleet(audited=True),
-    "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
+    "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PATCH=STAFF, audited=True),
     **{
         f"api/v1/ops/{name}s{rest}": row
         for name in ("campaign", "commitment", "discount", "minimum-spend")
         for rest, row in (
-            ("", fleet(PUT=STAFF, audited=True)),
-            ("/<str:pk>", fleet(thing=name, audited=True)),
-            ("/<str:pk>/end", Row("fleet", {"PUT": STAFF}, thing=name, writes_on_get=True)),
+            ("", fleet(POST=STAFF, audited=True)),
+            ("/<str:pk>", fleet(thing=name, audited=True, PATCH=STAFF)),
         )
     },
-    "api/v1/ops/grants": fleet(audited=True),
+    "api/v1/ops/grants": fleet(POST=STAFF, audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
     "api/v1/ops/payment-terms": fleet(audited=True),
     "api/v1/ops/payment-terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
-    "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
-    "api/v1/ops/payments/<str:pk>/mark-failed": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
-    "api/v1/ops/payments/<str:pk>/refund": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True, PATCH=STAFF),
+    "api/v1/ops/payments/<str:pk>/refund": Row("fleet", {"POST": STAFF}, thing="payment", writes_on_get=True),
     "api/v1/ops/notifications": fleet(audited=True),
-    "api/v1/ops/notifications/<str:pk>": fleet(thing="letter", audited=True),
-    "api/v1/ops/notifications/<str:pk>/resend": Row("fleet", {"PUT": STAFF}, thing="letter", writes_on_get=True),
+    "api/v1/ops/notifications/<str:pk>": fleet(thing="letter", audited=True, PATCH=STAFF),
     "api/v1/ops/refunds": fleet(audited=True),
-    "api/v1/ops/refunds/<str:pk>": fleet(thing="refund", audited=True),
-    "api/v1/ops/refunds/<str:pk>/retry": Row("fleet", {"PUT": STAFF}, thing="refund", writes_on_get=True),
+    "api/v1/ops/refunds/<str:pk>": fleet(thing="refund", audited=True, PATCH=STAFF),
     "api/v1/ops/topups": fleet(audited=True),
-    "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True),
-    "api/v1/ops/topups/<str:pk>/mark-failed": Row("fleet", {"PUT": STAFF}, thing="topup", writes_on_get=True),
-    "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PUT=STAFF, audited=True),
-    "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
+    "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True, PATCH=STAFF),
+    "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PATCH=STAFF, audited=True),
+    "api/v1/ops/tax-rates": fleet(POST=STAFF, audited=True),
     "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
-    "api/v1/ops/offerings/<str:pk>/tax-category": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
     "api/v1/ops/trial-balance": fleet(audited=True),
     "api/v1/ops/stripe-differences": fleet(audited=True),
-    "api/v1/ops/stripe-differences/<str:pk>": fleet(thing="stripe difference", audited=True),
+    "api/v1/ops/stripe-differences/<str:pk>": fleet(thing="stripe difference", audited=True, PATCH=STAFF),
     "api/v1/ops/stripe-events": fleet(audited=True),
     "api/v1/ops/stripe-events/<str:pk>": fleet(thing="stripe event", audited=True),
+    "api/v1/ops/stripe-events/<str:pk>/retry": Row(
+        "fleet", {"POST": STAFF}, thing="stripe event", writes_on_get=True, bodiless=("POST",)
+    ),
     "api/v1/ops/stripe-days": fleet(audited=True),
     "api/v1/ops/integrity-checks": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
-    "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
+    "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True, PATCH=STAFF, bodiless=("PATCH",)),
+    "api/v1/ops/tenants/<str:pk>/payment-terms": Row("fleet", {"PATCH": STAFF}, thing="tenant", writes_on_get=True),
+    "api/v1/ops/tokens": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/tokens/<str:pk>": fleet(thing="operators' token", audited=True, DELETE=STAFF, bodiless=("DELETE",)),
     "api/v1/ops/audit-events": fleet(audited=True),
     "api/v1/ops/audit-events/<str:pk>": fleet(thing="event", audited=True),
     # money, over the API
@@ -1032,7 +1068,7 @@ ROWS: dict[str, Row] = {
         POST=SETTLERS,
         body=lambda w: {
             "invoice": in_its_tenant(an_undisputed_invoice)(w),
-            "lines": [{"n": 1}],
+            "lines": [{"line": 1}],
             "reason": "it was down",
         },
         part=NOBODY,
@@ -1157,6 +1193,7 @@ ROWS: dict[str, Row] = {
     "projects/<str:pk>/": page(thing="project", GET=LEADERS, part=SAME),
     "projects/<str:pk>/name/": page(thing="project", POST=LEADERS, part=SAME),
     "projects/<str:pk>/archive/": page(thing="project", POST=LEADERS, part=SAME),
+    "projects/<str:pk>/unarchive/": page(thing="archived project", POST=LEADERS, part=SAME),
     "projects/<str:pk>/quota/": page(thing="project", POST=LEADERS, part=SAME),
     "audit/": page(GET=LEADERS, part=NOBODY),
     "audit.csv": page(GET=LEADERS, part=NOBODY),
@@ -1253,6 +1290,8 @@ ROWS: dict[str, Row] = {
     "ops/tenant-prices/<str:pk>/end/": ops(thing="own price", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/publish/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/retire/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/tokens/": ops(GET=STAFF, POST=STAFF),
+    "ops/tokens/<str:pk>/revoke/": ops(thing="operators' token", GET=STAFF, POST=STAFF),
     "ops/tenants/": ops(GET=STAFF),
     "ops/tenants/<str:pk>/quota/": ops(thing="tenant", POST=STAFF),
     "ops/tenants/<str:pk>/suspend/": ops(thing="tenant", POST=STAFF),

@@ -56,7 +56,7 @@ from broker.services.secrets import secret_store
 from ports import payments
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
-from tenants.services import invitations, rls, service_accounts, ssh_keys
+from tenants.services import invitations, projects, rls, service_accounts, ssh_keys
 from tests.architecture import routes
 from tests.architecture.matrix import PUBLIC_KEY, ROWS, TEMPLATE, a_stripe_difference, a_stripe_event
 from tests.architecture.tables import CALL, addresses, missing, tables
@@ -148,6 +148,8 @@ def create_tenant_data(portal: PortalSession) -> dict[str, str]:
     sim, owner = portal.sim, portal.owner
     child = owner.create_project("below")
     owner.set_quota(QuotaKind.UNITS, 50_000, child)
+    with rls.tenant_scope(owner.tenant.pk):
+        projects.archive(owner.create_project("of last year"), actor=owner.actor, now=sim.now)
     over = sim.create_lease(owner, offering("1g.10gb"), project=child)
     sim.run(600)
     sim.release_lease(over)

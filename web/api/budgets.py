@@ -1,5 +1,6 @@
 """API of budgets, their spend this month, alerts, stops and holds."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from billing.domain.budgets import MAX_GRACE_MINUTES, MAX_PERCENT, MAX_THRESHOLD
 from billing.models import Budget, BudgetAlert, BudgetStop, Hold, HoldPart
 from billing.services.funds.budgets import budget_balances, budget_settings
 from tenants.services.errors import InvalidValue
-from web.api.amounts import AmountField, ExactAmountField, require_amount
+from web.api.amounts import AmountField, RunningTotalField, require_amount
 from web.api.base_views import ETagViewSet, TenantViewSet, needs, validated_body
 from web.api.serializer_fields import StrictSerializer
 from web.api.tenant_serializers import IdField
@@ -31,8 +32,9 @@ class BudgetOut(serializers.ModelSerializer[Budget]):
     what is spent, plus what runs now until its own end or the month's.
 
     Shares are whole percents of the limit. People are notified at `thresholds` of what is spent and at
-    `forecast_thresholds` of the forecast; no lease begins beyond `stop_new_at` (null: a soft budget, which stops
-    none). Leases are ended `grace_minutes` after an e-mail at `stop_idle_at` (idle ones) and `stop_all_at`.
+    `forecast_thresholds` of the forecast; no lease begins beyond `stop_new_percent` (null: a soft budget, which stops
+    none). Leases are ended `grace_minutes` after an e-mail at `stop_idle_percent` (idle ones) and
+    `stop_all_percent`.
     """
 
     project = serializers.CharField(source="project_id")
@@ -41,11 +43,15 @@ class BudgetOut(serializers.ModelSerializer[Budget]):
     held = AmountField("figures.held")
     left = AmountField("figures.left")
     forecast = AmountField("figures.forecast")
+    stop_new_percent = serializers.IntegerField(source="stop_new_at", allow_null=True)
+    stop_idle_percent = serializers.IntegerField(source="stop_idle_at", allow_null=True)
+    stop_all_percent = serializers.IntegerField(source="stop_all_at", allow_null=True)
 
     class Meta:
         model = Budget
         fields = ("id", "project", "limit", "spent", "held", "left", "forecast", "thresholds",
-                  "forecast_thresholds", "stop_new_at", "stop_idle_at", "stop_all_at", "grace_minutes")  # fmt: skip
+                  "forecast_thresholds", "stop_new_percent", "stop_idle_percent", "stop_all_percent",
+                  "grace_minutes")  # fmt: skip
 
     def to_representation(self, budget: Budget) -> Any:
         """Render the budget with its figures: read for a whole page before, or now."""
@@ -65,9 +71,11 @@ class PercentField(serializers.IntegerField):
 class BudgetTermsIn(StrictSerializer):
     thresholds = serializers.ListField(child=PercentField(), max_length=MAX_THRESHOLDS, required=False)
     forecast_thresholds = serializers.ListField(child=PercentField(), max_length=MAX_THRESHOLDS, required=False)
-    stop_new_at = PercentField(required=False, allow_null=True, help_text="Null: the limit does not block new leases.")
-    stop_idle_at = PercentField(required=False, allow_null=True)
-    stop_all_at = PercentField(required=False, allow_null=True)
+    stop_new_percent = PercentField(
+        source="stop_new_at", required=False, allow_null=True, help_text="Null: the limit does not block new leases."
+    )
+    stop_idle_percent = PercentField(source="stop_idle_at", required=False, allow_null=True)
+    stop_all_percent = PercentField(source="stop_all_at", required=False, allow_null=True)
     grace_minutes = serializers.IntegerField(min_value=0, max_value=MAX_GRACE_MINUTES, required=False)
 
 
@@ -163,12 +171,13 @@ def parse_budget_terms(wanted: dict[str, Any], before: BudgetTerms) -> BudgetTer
     changes: dict[str, Any] = {
         name: tuple(sorted(set(value))) if isinstance(value, list) else value
         for name, value in wanted.items()
-        if name in BudgetTermsIn().fields
+        if name in {field.source for field in BudgetTermsIn().fields.values()}
     }
     try:
         return replace(before, **changes)
     except InvalidBudgetTerms as error:
-        raise InvalidValue(error.field, str(error), fix="Send whole percentages such as 80.") from error
+        field = re.sub(r"^(stop_\w+)_at$", r"\1_percent", error.field)
+        raise InvalidValue(field, str(error), fix="Send whole percentages such as 80.") from error
 
 
 class BudgetAlertOut(serializers.ModelSerializer[BudgetAlert]):
@@ -232,8 +241,8 @@ class HoldPartOut(serializers.ModelSerializer[HoldPart]):
 
     budget = serializers.CharField(source="month.budget_id")
     month = serializers.CharField(source="month.period.label")
-    amount = ExactAmountField("num", of="month.budget")
-    captured = ExactAmountField("spent_num", of="month.budget")
+    amount = RunningTotalField("num", of="month.budget")
+    captured = RunningTotalField("spent_num", of="month.budget")
 
     class Meta:
         model = HoldPart

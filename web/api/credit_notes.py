@@ -19,13 +19,13 @@ from web.http.filters import QueryFilter
 class CreditNoteLineOut(serializers.ModelSerializer[CreditNoteLine]):
     """Credit on one line of the invoice."""
 
-    n = serializers.IntegerField(source="line.n", help_text="Line number on the invoice.")
+    line = serializers.IntegerField(source="line.n", help_text="Line number on the invoice.")
     amount = AmountField(of="credit_note")
     tax = AmountField("tax_minor", of="credit_note", help_text="Credited tax, not included in the amount.")
 
     class Meta:
         model = CreditNoteLine
-        fields = ("n", "amount", "tax")
+        fields = ("line", "amount", "tax")
 
 
 class CreditNoteOut(serializers.ModelSerializer[CreditNote]):

@@ -62,7 +62,7 @@ class ChargeDisputePage(serializers.Serializer[Any]):
 
 
 class DisputedLineIn(StrictSerializer):
-    n = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER)
+    line = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER, help_text="Line number on the invoice.")
     amount = serializers.CharField(
         max_length=MAX_AMOUNT_LENGTH,
         required=False,
@@ -105,13 +105,13 @@ class DisputeViewSet(DisputeRows, ListModelMixin, RetrieveModelMixin, WholeTenan
         found = Invoice.objects.filter(tenant=self.request.tenant, pk=body["invoice"]).first()
         if found is None:
             raise InvalidValue("invoice", "The invoice was not found.", fix="Select it from the list of invoices.")
-        named = [each["n"] for each in body["lines"]]
+        named = [each["line"] for each in body["lines"]]
         if twice := next((n for n in named if named.count(n) > 1), None):
             raise InvalidValue("lines", f"Line {twice} is listed twice.", fix="List each line once.")
         made = dispute_requests.dispute_lines(
             found,
             lines={
-                each["n"]: dispute_requests.parse_optional_amount(each.get("amount"), found.currency)
+                each["line"]: dispute_requests.parse_optional_amount(each.get("amount"), found.currency)
                 for each in body["lines"]
             },
             reason=body["reason"],

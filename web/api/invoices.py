@@ -20,7 +20,7 @@ from billing.services.payments import disputed_amounts, payment_creation
 from billing.services.reports.line_explanations import ExplainedLine, LeaseExplanation, explain_invoice_line
 from tenants.services import rls
 from web.api import cost_allocation, documents, invoice_bundles
-from web.api.amounts import AmountField, ExactAmountField, MoneyOut, exact_amount_out, hourly_price_out, money_out
+from web.api.amounts import AmountField, ExactAmountField, MoneyOut, hourly_price_out, money_out, running_total_out
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs
 from web.api.billing_details import PartyOut
 from web.api.payments import PaymentOut
@@ -109,6 +109,7 @@ class InvoiceLineOut(serializers.ModelSerializer[InvoiceLine]):
     `amount` is `exact_amount_out` rounded once, half up.
     """
 
+    line = serializers.IntegerField(source="n", help_text="Line number on the invoice.")
     project = serializers.CharField(source="project_id", help_text="Empty: whole tenant.")
     offering = serializers.SerializerMethodField(help_text="Zero for monthly adjustment lines; see `kind`.")
     price_version = serializers.SerializerMethodField()
@@ -121,7 +122,7 @@ class InvoiceLineOut(serializers.ModelSerializer[InvoiceLine]):
 
     class Meta:
         model = InvoiceLine
-        fields = ("n", "kind", "project", "offering", "price_version", "leases", "unit_seconds", "given_back_s",
+        fields = ("line", "kind", "project", "offering", "price_version", "leases", "unit_seconds", "given_back_s",
                   "exact", "month", "amount", "tax_category", "tax")  # fmt: skip
 
     def get_offering(self, line: InvoiceLine) -> str | None:
@@ -182,7 +183,7 @@ class LineExplanationOut(serializers.Serializer[Any]):
     `recomputed_equal` compares with an independent computation.
     """
 
-    line = InvoiceLineOut()
+    invoice_line = InvoiceLineOut()
     offering_label = serializers.CharField()
     price = LinePriceOut(allow_null=True)
     month = LineAdjustmentOut(many=True)
@@ -295,7 +296,7 @@ class InvoiceViewSet(InvoiceRows, ListModelMixin, RetrieveModelMixin, WholeTenan
 def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
     currency = explained.invoice.currency
     return {
-        "line": InvoiceLineOut(explained.line).data,
+        "invoice_line": InvoiceLineOut(explained.line).data,
         "offering_label": explained.title,
         "price": explained.price
         and {
@@ -309,8 +310,8 @@ def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
                 "kind": each.kind,
                 "by": each.source,
                 "name": each.label,
-                "base": exact_amount_out(int(each.base_num), currency),
-                "amount": exact_amount_out(int(each.exact_num), currency),
+                "base": running_total_out(int(each.base_num), currency),
+                "amount": running_total_out(int(each.exact_num), currency),
             }
             for each in explained.month
         ],

@@ -60,14 +60,20 @@ class RatedChargeOut(serializers.ModelSerializer[RatedCharge]):
     start = serializers.DateTimeField(source="s")
     end = serializers.DateTimeField(source="e")
     amount = serializers.SerializerMethodField()
+    exact = serializers.SerializerMethodField()
 
     class Meta:
         model = RatedCharge
         fields = ("id", "lease", "seq", "project", "offering", "price_version", "start", "end", "unit_seconds",
-                  "amount")  # fmt: skip
+                  "amount", "exact")  # fmt: skip
 
     @extend_schema(responses=MoneyOut)
     def get_amount(self, charge: RatedCharge) -> dict[str, str]:
+        return running_total_out(int(charge.exact_num), self.context["request"].tenant.currency)
+
+    @extend_schema(responses=MoneyOut)
+    def get_exact(self, charge: RatedCharge) -> dict[str, str]:
+        """Return the amount with twelve decimals, to recompute it."""
         return exact_amount_out(int(charge.exact_num), self.context["request"].tenant.currency)
 
 
@@ -140,7 +146,7 @@ class UsageViewSet(TenantViewSet):
                         "day": each.day.astimezone(zone).date(),
                         "key": each.key,
                         "unit_seconds": each.unit_seconds,
-                        "amount": exact_amount_out(each.exact_num, tenant.currency),
+                        "amount": running_total_out(each.exact_num, tenant.currency),
                     }
                     for each in used
                 ],

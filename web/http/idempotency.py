@@ -34,11 +34,13 @@ def idempotent(*, hide: tuple[str, ...] = (), secret: tuple[str, ...] = ()) -> C
                     "Requests that change data need an idempotency key, so that they can be repeated safely.",
                     fix="Send Idempotency-Key with a new random value. Use the same value when you retry.",
                 )
-            if self.dry_run:
+            if getattr(self, "dry_run", False):
                 return view(self, request, *args, **kwargs)
-            keyed = _keyed_request(request, key, secret)
+            tenant = getattr(request, "tenant", None)
+            keyed = _keyed_request(request, key, secret, tenant.pk if tenant else "", self.by["actor"].id)
             found = idempotency.start_lookup(keyed)
-            self.look_ahead(request)
+            if tenant:
+                self.look_ahead(request)
             if (before := found()) is not None:
                 return _replayed_response(before)
             response = view(self, request, *args, **kwargs)
@@ -52,7 +54,7 @@ def idempotent(*, hide: tuple[str, ...] = (), secret: tuple[str, ...] = ()) -> C
     return wrap
 
 
-def _keyed_request(request: Any, key: str, secret: tuple[str, ...]) -> KeyedRequest:
+def _keyed_request(request: Any, key: str, secret: tuple[str, ...], tenant_id: str, bearer: str) -> KeyedRequest:
     if len(key) > MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
         raise InvalidValue(
             "Idempotency-Key",
@@ -61,8 +63,8 @@ def _keyed_request(request: Any, key: str, secret: tuple[str, ...]) -> KeyedRequ
         )
     body = idempotency.blind_fields(request.data, secret)
     return KeyedRequest(
-        tenant_id=request.tenant.pk,
-        bearer=request.actor.id,
+        tenant_id=tenant_id,
+        bearer=bearer,
         method=request.method,
         path=request.path[:300],
         key=key,

@@ -14,17 +14,21 @@ from django.db.models import Model, QuerySet
 from django.http import Http404
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.decorators import action
 from rest_framework.fields import empty
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from tenants.models import Tenant
-from tenants.services import audit, rls
+from ports import clock
+from tenants.domain import credentials
+from tenants.domain.operator_scopes import operator_scope
+from tenants.models import OperatorToken, Tenant
+from tenants.services import audit, operator_tokens, rls
 from tenants.services.actors import Actor
 from tenants.services.errors import ObjectNotFound
 from tenants.services.operators import has_second_factor
@@ -32,6 +36,38 @@ from web.api.base_views import OPTIONS, RowViewSet, validated_body
 from web.api.serializer_fields import StrictSerializer
 from web.http.authentication import CheckedSessionAuthentication
 from web.http.filters import QueryFilter
+from web.http.idempotency import idempotent
+from web.http.rate_limits import count_for
+
+
+class OperatorTokenAuthentication(BaseAuthentication):
+    """Authentication by an operator's token, `Authorization: Bearer gpb_ops_…`."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        kind, _, text = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        credential = credentials.parse_token(text.strip())
+        token = credential and operator_tokens.authenticate_operator_token(credential, now=clock.now())
+        if not token:
+            raise exceptions.AuthenticationFailed("This is no operator's token, or it has expired or was revoked.")
+        count_for(request._request, token_id=token.pk)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="gpubroker"'  # so that an anonymous request gets 401, not 403
+
+
+class OperatorTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "web.api.operators.base_views.OperatorTokenAuthentication"
+    name = "operator_token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "`gpb_ops_…`, created on the operators' Tokens page.",
+        }
 
 
 class OperatorAuthentication(CheckedSessionAuthentication):
@@ -65,14 +101,26 @@ class IsOperator(BasePermission):
             return False
         if not user.is_staff or (settings.OPERATORS_REQUIRE_MFA and not has_second_factor(user)):
             raise Http404
+        if isinstance(request.auth, OperatorToken):
+            changes = request.method not in SAFE_METHODS
+            operator_tokens.require_operator_scope(request.auth, operator_scope(view.area, changes=changes))
         return True
 
 
 class OperatorViewSet(ListModelMixin, RetrieveModelMixin, RowViewSet):
     """Collection of inventory rows for operators; read-only by default."""
 
-    authentication_classes = [OperatorAuthentication]
+    authentication_classes = [OperatorTokenAuthentication, OperatorAuthentication]
     permission_classes = [IsOperator]
+    area: ClassVar[str]  # of the scope that a token needs
+
+    @property
+    def by(self) -> dict[str, Any]:
+        """Return which operator acts and when, as services take it."""
+        user, label, token = self.request.user, getattr(self.request.user, "email", ""), self.request.auth
+        token_id = token.pk if isinstance(token, OperatorToken) else ""
+        actor = Actor("staff", str(user.pk), label, getattr(self.request._request, "id", ""), token_id)
+        return {"actor": actor, "now": self.now}
 
 
 class CrossTenantViewSet(OperatorViewSet):
@@ -83,15 +131,11 @@ class CrossTenantViewSet(OperatorViewSet):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if self.action not in (None, OPTIONS):  # else the method does not exist, or reads no rows
-            page = request._request
-            audit.record(f"ops.{self.audit_action}", method=page.method, path=page.get_full_path()[:500], **self.by)
-
-    @property
-    def by(self) -> dict[str, Any]:
-        """Return which operator acts and when, as services take it."""
-        user, label = self.request.user, getattr(self.request.user, "email", "")
-        actor = Actor("staff", str(user.pk), label, getattr(self.request._request, "id", ""))
-        return {"actor": actor, "now": self.now}
+            page, token = request._request, self.by["actor"].token
+            used = {"token": token} if token else {}
+            path = page.get_full_path()[:500]
+            action_name = getattr(getattr(self, self.action), "audit_action", "") or self.audit_action
+            audit.record(f"ops.{action_name}", method=page.method, path=path, **used, **self.by)
 
     def read_scope(self) -> AbstractContextManager[None]:
         return rls.staff_scope()
@@ -129,43 +173,64 @@ class TenantNamed(serializers.ModelSerializer[Any]):
 
 
 TENANT_FILTER = {"tenant": QueryFilter("tenant_id")}  # operators' lists are filtered by tenant besides
-ROUTED_METHODS = ("publish", "update")  # PUT of a collection and of a row
+CREATE, CHANGE, DELETE = "create", "partial_update", "destroy"  # routed by their names
 
 
 @dataclass(frozen=True)
 class OperatorAct:
-    """An act of operators as a PUT, decorating the method that calls the service.
+    """An act of operators, decorating the method that calls the service.
 
-    The method gets the row (none of a whole collection) and the valid body, and returns the row that results. Rows
-    are read with staff access, and the service acts without it.
+    `create` is a POST of the collection, `partial_update` a PATCH and `destroy` a DELETE of a row; any other name is a
+    POST below a row. The method gets the row (none of a whole collection) and the valid body, and returns the row
+    that results. Rows are read with staff access, and the service acts without it.
     """
 
-    body: type[BaseSerializer[Any]]
+    body: type[BaseSerializer[Any]] | None = None
     answer: Any = empty  # serializer of the result, if the view's does not fit
     rows: QuerySet[Any] | None = None  # of the result, if that is not a row of the view
     find: Callable[[str], Any] | None = None  # returns the row of an id, if the view's own way does not fit
     description: str | None = None  # else the docstring
     audit_action: str = ""  # else that of the view
+    creates: bool = False  # an act below a row that makes another row
 
-    def __call__(self, act: Callable[..., Model]) -> Callable[..., Response]:
+    def __call__(self, act: Callable[..., Model | None]) -> Callable[..., Response]:
         @wraps(act)
         def respond(view: CrossTenantViewSet, request: Request, pk: str | None = None) -> Response:
             with view.read_scope():
                 about = () if pk is None else (self.find(pk) if self.find else view.find_row(),)
-            done = act(view, *about, validated_body(self.body, request))
+            body = (validated_body(self.body, request, partial=act.__name__ == CHANGE),) if self.body else ()
+            done = act(view, *about, *body)
+            if done is None:
+                return Response(status=204)
             with view.read_scope():
                 shown = (view.get_queryset() if self.rows is None else self.rows).get(pk=done.pk)
                 if self.answer is not empty:
-                    return Response(self.answer(shown).data)
-                return Response(view.get_serializer(view.prepare([shown])[0]).data)
+                    return Response(self.answer(shown).data, status=status)
+                return Response(view.get_serializer(view.prepare([shown])[0]).data, status=status)
 
-        routed = respond if act.__name__ in ROUTED_METHODS else self._route(respond)
-        return extend_schema(request=self.body, responses=self.answer, description=self.description)(routed)
+        respond.audit_action = self.audit_action  # type: ignore[attr-defined]
+        name = act.__name__
+        status = 201 if name == CREATE or self.creates else 200
+        routed: Callable[..., Response] = respond if name in (CHANGE, DELETE) else idempotent()(respond)
+        routed = routed if name in (CREATE, CHANGE, DELETE) else self._route(routed)
+        return extend_schema(request=self.body, responses=self._answers(name), description=self.description)(routed)
+
+    def _answers(self, name: str) -> Any:
+        if name == DELETE:
+            return {204: None}
+        return {201: self.answer} if self.creates else self.answer
 
     def _route(self, respond: Callable[..., Response]) -> Callable[..., Response]:
         """Route an act below its row: `mark_failed` at `<row>/mark-failed`."""
         options = {"audit_action": self.audit_action} if self.audit_action else {}
-        return action(detail=True, methods=["put"], url_path=respond.__name__.replace("_", "-"), **options)(respond)
+        return action(detail=True, methods=["post"], url_path=respond.__name__.replace("_", "-"), **options)(respond)
+
+
+def require_field(body: dict[str, Any], name: str) -> Any:
+    """Return a field that a change must name, or raise ValidationError."""
+    if name not in body:
+        raise exceptions.ValidationError({name: "This field is required."})
+    return body[name]
 
 
 def tenant_or_missing(pk: str) -> Tenant:

@@ -10,7 +10,7 @@ from billing.models import Correction, TenantCorrection
 from billing.models.corrections import CorrectionKind, CorrectionStatus, TenantCorrectionStatus
 from billing.services.invoicing.corrections import correction_approvals, correction_proposals
 from web.api.amounts import AmountField, HourlyPriceField, MoneyOut, money_out
-from web.api.operators.base_views import CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.operators.base_views import CrossTenantViewSet, NamedOut, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -115,6 +115,7 @@ class CorrectionDecision(StrictSerializer):
 class OperatorCorrectionViewSet(CrossTenantViewSet):
     """Corrections of charges."""
 
+    area = "billing"
     serializer_class, audit_action = CorrectionOut, "corrections"
     rows = Correction.objects.prefetch_related(
         Prefetch("shares", TenantCorrection.objects.select_related("tenant", "correction").order_by("tenant__name"))
@@ -125,11 +126,11 @@ class OperatorCorrectionViewSet(CrossTenantViewSet):
     }
 
     @OperatorAct(CorrectionDecision)
-    def update(self, correction: Correction, body: dict[str, Any]) -> Correction:
+    def partial_update(self, correction: Correction, body: dict[str, Any]) -> Correction:
         """Approve what you saw, by its seal, or withdraw it.
 
         A correction that has changed since is refused, and nothing is booked.
         """
-        if body["status"] == "approved":
-            return correction_approvals.approve_correction(correction, seen=body["seal"], **self.by)
+        if require_field(body, "status") == "approved":
+            return correction_approvals.approve_correction(correction, seen=body.get("seal", ""), **self.by)
         return correction_proposals.withdraw_correction(correction, **self.by)

@@ -21,5 +21,6 @@ class OperatorCreditNoteOut(TenantNamed, CreditNoteOut):
 class OperatorCreditNoteViewSet(CreditNoteRows, CrossTenantViewSet):
     """Credit notes of all tenants."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorCreditNoteOut, "credit-notes"
     filters = TENANT_FILTER | CreditNoteRows.filters

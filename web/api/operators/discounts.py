@@ -10,7 +10,14 @@ from billing.services.agreements.discounts import campaigns, tenant_discounts
 from billing.services.agreements.discounts.campaigns import RedemptionLimits
 from billing.services.agreements.discounts.discount_terms import DiscountTerms, parse_discount_amount, parse_percent_bp
 from web.api.discounts import DiscountOut, DiscountRows, DiscountTermsOut, MinimumOut, MinimumRows
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
+from web.api.operators.base_views import (
+    TENANT_FILTER,
+    CrossTenantViewSet,
+    OperatorAct,
+    TenantNamed,
+    require_field,
+    tenant_or_missing,
+)
 from web.api.serializer_fields import StrictSerializer
 
 
@@ -52,15 +59,15 @@ class MinimumCreate(StrictSerializer):
     until = serializers.DateTimeField(allow_null=True, default=None)
 
 
-class MinimumEnd(StrictSerializer):
-    at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
+class MinimumChange(StrictSerializer):
+    until = serializers.DateTimeField(allow_null=True, help_text="Null: now.")
 
 
-class CampaignEnd(StrictSerializer):
-    at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
+class CampaignChange(StrictSerializer):
+    until = serializers.DateTimeField(allow_null=True, help_text="Null: now.")
 
 
-class DiscountEnd(StrictSerializer):
+class DiscountChange(StrictSerializer):
     last_month = serializers.CharField(
         max_length=7, allow_null=True, help_text="For example 2026-12; null: the current month."
     )
@@ -90,28 +97,30 @@ class OperatorMinimumOut(TenantNamed, MinimumOut):
 class OperatorCampaignViewSet(CrossTenantViewSet):
     """Codes that tenants may redeem."""
 
+    area = "billing"
     serializer_class, rows, audit_action = CampaignOut, Campaign.objects.all(), "discounts"
 
     @OperatorAct(CampaignCreate)
-    def publish(self, body: dict[str, Any]) -> Campaign:
+    def create(self, body: dict[str, Any]) -> Campaign:
         """Create a code; a code that ever existed cannot be created again."""
         about = RedemptionLimits(**{name: body[name] for name in ("since", "until", "months", "most")})
         return campaigns.create_campaign(body["code"], parse_terms(body, body["currency"]), about, **self.by)
 
-    @OperatorAct(CampaignEnd, find=campaigns.get_campaign)
-    def end(self, campaign: Campaign, body: dict[str, Any]) -> Campaign:
-        """End redemption from a moment on; discounts already granted stay."""
-        return campaigns.end_campaign(campaign, at=body["at"], **self.by)
+    @OperatorAct(CampaignChange, find=campaigns.get_campaign)
+    def partial_update(self, campaign: Campaign, body: dict[str, Any]) -> Campaign:
+        """End redemption at a moment; discounts already granted stay."""
+        return campaigns.end_campaign(campaign, at=require_field(body, "until"), **self.by)
 
 
 class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
     """Current and past discounts of tenants."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorDiscountOut, "discounts"
     filters = TENANT_FILTER
 
     @OperatorAct(DiscountCreate)
-    def publish(self, body: dict[str, Any]) -> Discount:
+    def create(self, body: dict[str, Any]) -> Discount:
         """Grant a tenant a discount from a month on, or return the same existing one."""
         tenant = tenant_or_missing(body["tenant"])
         return tenant_discounts.give_discount(
@@ -122,20 +131,21 @@ class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
             **self.by,
         )
 
-    @OperatorAct(DiscountEnd, find=tenant_discounts.get_discount)
-    def end(self, given: Discount, body: dict[str, Any]) -> Discount:
+    @OperatorAct(DiscountChange, find=tenant_discounts.get_discount)
+    def partial_update(self, given: Discount, body: dict[str, Any]) -> Discount:
         """End it with a month."""
-        return tenant_discounts.end_discount(given, last_month=body["last_month"] or "", **self.by)
+        return tenant_discounts.end_discount(given, last_month=require_field(body, "last_month") or "", **self.by)
 
 
 class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
     """Minimum monthly spend that tenants agreed to."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorMinimumOut, "discounts"
     filters = TENANT_FILTER
 
     @OperatorAct(MinimumCreate)
-    def publish(self, body: dict[str, Any]) -> Minimum:
+    def create(self, body: dict[str, Any]) -> Minimum:
         """Set a tenant's minimum monthly spend from a moment on."""
         tenant = tenant_or_missing(body["tenant"])
         return minimums.create_minimum(
@@ -146,10 +156,10 @@ class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
             **self.by,
         )
 
-    @OperatorAct(MinimumEnd, find=minimums.find_minimum)
-    def end(self, agreed: Minimum, body: dict[str, Any]) -> Minimum:
+    @OperatorAct(MinimumChange, find=minimums.find_minimum)
+    def partial_update(self, agreed: Minimum, body: dict[str, Any]) -> Minimum:
         """End it at a future moment."""
-        return minimums.end_minimum(agreed, at=body["at"] or self.now, **self.by)
+        return minimums.end_minimum(agreed, at=require_field(body, "until") or self.now, **self.by)
 
 
 def parse_terms(wanted: dict[str, Any], currency: str) -> DiscountTerms:

@@ -9,7 +9,7 @@ from billing.models import Dispute, DisputeStatus
 from billing.models.disputes import MAX_REASON_LENGTH
 from billing.services.invoicing.disputes import dispute_answers, dispute_requests, disputed_usage
 from web.api.disputes import MAX_AMOUNT_LENGTH, ChargeDisputeOut, DisputeRows
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed, require_field
 from web.api.serializer_fields import StrictSerializer
 
 MAX_LEASES = 200
@@ -65,6 +65,7 @@ class DisputeAnswer(StrictSerializer):
 class OperatorDisputeViewSet(DisputeRows, CrossTenantViewSet):
     """Disputed lines of final invoices."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorDisputeOut, "disputes"
     filters = TENANT_FILTER | DisputeRows.filters
 
@@ -72,9 +73,10 @@ class OperatorDisputeViewSet(DisputeRows, CrossTenantViewSet):
         return OperatorDisputeOut if self.action == "list" else OperatorDisputeDetailOut
 
     @OperatorAct(DisputeAnswer)
-    def update(self, dispute: Dispute, body: dict[str, Any]) -> Dispute:
+    def partial_update(self, dispute: Dispute, body: dict[str, Any]) -> Dispute:
         """Answer it for good: credit all or part of it, or decline with a reason."""
-        if body["status"] != DisputeStatus.ACCEPTED:
-            return dispute_answers.decline_dispute(dispute, answer=body["answer"], **self.by)
+        answer = body.get("answer", "")
+        if require_field(body, "status") != DisputeStatus.ACCEPTED:
+            return dispute_answers.decline_dispute(dispute, answer=answer, **self.by)
         minor = dispute_requests.parse_optional_amount(body.get("amount"), dispute.currency)
-        return dispute_answers.accept_dispute(dispute, minor=minor, answer=body["answer"], **self.by)
+        return dispute_answers.accept_dispute(dispute, minor=minor, answer=answer, **self.by)

@@ -13,19 +13,20 @@ from rest_framework.response import Response
 
 from broker.models import Cluster, ClusterExamination, Gpu, GpuHealth, LayoutPolicy, Node, NodeState
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome
+from broker.services.clusters.registration import cluster_examination
+from broker.services.inventory import hardware
+from broker.services.leases.lifecycle import eviction
 from broker.services.repartition import repartition_planner
 from broker.services.repartition.repartition_pools import load_repartition_pools
-from web.api.base_views import OLDEST_FIRST, complete_page
+from tenants.services.errors import ProblemError
+from web.api.base_views import OLDEST_FIRST, complete_page, validated_body
 from web.api.lease_serializers import CompletePage, page_of
-from web.api.operators.base_views import OperatorViewSet
+from web.api.operators.base_views import OperatorAct, OperatorViewSet, ReasonIn, require_field
+from web.api.operators.cluster_acts import ClusterActs, ClusterOut
 from web.api.operators.layout_changes import NodeLayoutOut, pool_rows
+from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
-
-
-class ClusterOut(serializers.ModelSerializer[Cluster]):
-    class Meta:
-        model = Cluster
-        fields = ("id", "name", "region", "provisioner", "allow_shared_gpus", "created_at")
+from web.http.idempotency import idempotent
 
 
 class NodeOut(serializers.ModelSerializer[Node]):
@@ -48,6 +49,17 @@ class GpuOut(serializers.ModelSerializer[Gpu]):
                   "health_reason", "health_since")  # fmt: skip
 
 
+class NodeChange(StrictSerializer):
+    """State of a node, as an operator sets it, and the reason for its history."""
+
+    state = serializers.ChoiceField(choices=NodeState.choices, help_text="`lost` is for simulated nodes.")
+    reason = serializers.CharField(max_length=eviction.MAX_REASON_LENGTH)
+
+
+class EvictionOut(serializers.Serializer[Any]):
+    released = serializers.ListField(child=serializers.CharField(), help_text="IDs of the leases that were released.")
+
+
 class FindingOut(serializers.Serializer[Any]):
     """Result of one check: what was seen, why it matters, and how to fix it."""
 
@@ -58,6 +70,10 @@ class FindingOut(serializers.Serializer[Any]):
     fix = serializers.CharField()
 
 
+class NotSimulated(ProblemError):
+    code, status, title = "not-simulated", 409, "Node loss can be simulated on simulated clusters only"
+
+
 class ExaminationOut(CompletePage):
     """Result of the last examination; times are null where none was requested or finished."""
 
@@ -66,9 +82,10 @@ class ExaminationOut(CompletePage):
     items = FindingOut(many=True)
 
 
-class ClusterViewSet(OperatorViewSet):
+class ClusterViewSet(ClusterActs, OperatorViewSet):
     """Clusters."""
 
+    area = "fleet"
     serializer_class, rows, sorts, search_in = ClusterOut, Cluster.objects.all(), OLDEST_FIRST, ("name",)
     filters = {"region": QueryFilter("region")}
 
@@ -81,6 +98,14 @@ class ClusterViewSet(OperatorViewSet):
         answer.data |= {"asked_at": last and last.asked_at, "done_at": last and last.done_at}
         return answer
 
+    @extend_schema(request=None, responses={202: None}, filters=False)
+    @examination.mapping.post
+    @idempotent()
+    def examine(self, request: Request, pk: str) -> Response:
+        """Examine the cluster anew: about fifty checks that change nothing."""
+        cluster_examination.request_examination(self.find_row(), **self.by)
+        return Response(status=202)
+
     @extend_schema(responses=page_of(NodeLayoutOut, "NodeLayoutPage"), filters=False)
     @action(detail=True, pagination_class=None)
     def layouts(self, request: Request, pk: str) -> Response:
@@ -90,17 +115,48 @@ class ClusterViewSet(OperatorViewSet):
         pools = load_repartition_pools(cluster.pk, now=self.now)
         return complete_page([row for pool in pools for row in pool_rows(pool, latest)])
 
+    @extend_schema(request=None, responses={202: None}, filters=False)
+    @layouts.mapping.post
+    @idempotent()
+    def plan_layouts(self, request: Request, pk: str) -> Response:
+        """Have the cluster's layouts planned anew; the plans appear as layout changes."""
+        repartition_planner.request_planning(self.find_row(), **self.by)
+        return Response(status=202)
+
 
 class NodeViewSet(OperatorViewSet):
     """Nodes of a cluster."""
 
-    serializer_class, rows, sorts, search_in = NodeOut, Node.objects.all(), OLDEST_FIRST, ("name",)
+    area = "fleet"
+    serializer_class, rows, sorts, search_in = NodeOut, Node.objects.select_related("cluster"), OLDEST_FIRST, ("name",)
     filters = {"cluster": QueryFilter("cluster_id"), "state": QueryFilter("state", choices=tuple(NodeState.values))}
+
+    @OperatorAct(NodeChange)
+    def partial_update(self, node: Node, body: dict[str, Any]) -> Node:
+        """Cordon or drain a node, or return it (`ready`); its leases go on."""
+        state, reason = NodeState(require_field(body, "state")), require_field(body, "reason")
+        if state == NodeState.LOST and node.cluster.provisioner != "simulated":
+            raise NotSimulated(
+                f"{node.name} is a physical node of {node.cluster.name}. It counts as lost when its heartbeats stop.",
+                fix="Cordon or drain it instead.",
+            )
+        hardware.set_node_state(node, state, reason=eviction.clean_reason(reason), **self.by)
+        return node
+
+    @extend_schema(request=ReasonIn, responses=EvictionOut, filters=False)
+    @action(detail=True, methods=["post"], url_path="release-leases")
+    @idempotent()
+    def release_leases(self, request: Request, pk: str) -> Response:
+        """Release every lease on a node; each tenant sees the reason."""
+        node, why = self.find_row(), validated_body(ReasonIn, request)["reason"]
+        ended = eviction.evict_node_leases(node, why=why, **self.by)
+        return Response({"released": [lease.pk for lease in ended]})
 
 
 class GpuViewSet(OperatorViewSet):
     """GPUs of a node."""
 
+    area = "fleet"
     serializer_class, rows, sorts, search_in = GpuOut, Gpu.objects.all(), OLDEST_FIRST, ("uuid",)
     filters = {
         "node": QueryFilter("node_id"),

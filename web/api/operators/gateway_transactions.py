@@ -12,11 +12,23 @@ from billing.services.payments.refunds import refund_creation
 from billing.services.payments.topups.topup_collection import TOPUPS
 from web.api.amounts import require_amount
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.base_views import (
+    TENANT_FILTER,
+    CrossTenantViewSet,
+    NamedOut,
+    OperatorAct,
+    ReasonIn,
+    TenantNamed,
+    require_field,
+)
 from web.api.payments import STATUS_FILTER, GatewayTransactionOut, PaymentOut, PaymentRows
 from web.api.serializer_fields import StrictSerializer
 from web.api.topups import TopUpOut, TopUpRows
 from web.http.filters import QueryFilter
+
+
+class FailureIn(ReasonIn):
+    status = serializers.ChoiceField(choices=[PaymentStatus.DECLINED.value], help_text="Target state.")
 
 
 class CollectionViewSet(CrossTenantViewSet):
@@ -26,16 +38,18 @@ class CollectionViewSet(CrossTenantViewSet):
     sorts = OLDEST_FIRST
 
     @OperatorAct(
-        ReasonIn,
+        FailureIn,
         description=(
             "Mark it as failed: its gateway charged nothing. If that gateway is configured, it is contacted first and "
             "any open charge is cancelled; the status is pending until then, and succeeded if the money was charged. "
             "409 unless it is stuck, or while the gateway may still respond."
         ),
     )
-    def mark_failed(self, row: Any, body: dict[str, Any]) -> Any:
+    def partial_update(self, row: Any, body: dict[str, Any]) -> Any:
         """Settle it by hand."""
-        return manual_settlements.settle_as_not_taken(self.transactions, row, why=body["reason"], **self.by)
+        require_field(body, "status")
+        why = require_field(body, "reason")
+        return manual_settlements.settle_as_not_taken(self.transactions, row, why=why, **self.by)
 
 
 class OperatorRefundOut(GatewayTransactionOut):
@@ -64,14 +78,16 @@ class RefundRetry(StrictSerializer):
 class OperatorRefundViewSet(CrossTenantViewSet):
     """Refunds of all tenants; those that need attention are `status=stuck`."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorRefundOut, "payments"
     rows = Refund.objects.select_related("tenant", "payment__invoice")
     sorts = OLDEST_FIRST
     filters = TENANT_FILTER | {"payment": QueryFilter("payment_id")} | STATUS_FILTER
 
     @OperatorAct(RefundRetry)
-    def retry(self, refund: Refund, body: dict[str, Any]) -> Refund:
+    def partial_update(self, refund: Refund, body: dict[str, Any]) -> Refund:
         """Retry a stuck refund."""
+        require_field(body, "status")
         refund_creation.retry_refund(refund, **self.by)
         return refund
 
@@ -87,12 +103,13 @@ class OperatorPaymentOut(TenantNamed, PaymentOut):
 
 class RefundCreate(ReasonIn):
     amount = serializers.CharField(max_length=20, help_text="Amount in the payment's currency, for example 12.50.")
-    seen = serializers.CharField(max_length=20, help_text="Refunded amount that you saw; prevents refunding twice.")
+    refunded = serializers.CharField(max_length=20, help_text="Refunded so far as you saw it; prevents doing it twice.")
 
 
 class OperatorPaymentViewSet(PaymentRows, CollectionViewSet):
     """Payments of all tenants; those that need attention are `status=stuck`."""
 
+    area = "billing"
     serializer_class, audit_action, transactions = OperatorPaymentOut, "payments", PAYMENTS
     filters = TENANT_FILTER | PaymentRows.filters
 
@@ -100,10 +117,11 @@ class OperatorPaymentViewSet(PaymentRows, CollectionViewSet):
         RefundCreate,
         answer=OperatorRefundOut,
         rows=OperatorRefundViewSet.rows,
+        creates=True,
         description=(
             "Refund a payment to its payment card, from the tenant's balance: at most the charged amount minus "
             "earlier refunds, and at most the credited amount of its invoice. 409 while another refund is in "
-            "progress, or if more was refunded than `seen`."
+            "progress, or if more was refunded than `refunded`."
         ),
     )
     def refund(self, payment: Payment, body: dict[str, Any]) -> Refund:
@@ -111,7 +129,7 @@ class OperatorPaymentViewSet(PaymentRows, CollectionViewSet):
         return refund_creation.open_refund(
             payment,
             minor=require_amount("amount", body["amount"], payment.currency),
-            seen=require_amount("seen", body["seen"], payment.currency),
+            seen=require_amount("refunded", body["refunded"], payment.currency),
             why=body["reason"],
             **self.by,
         )
@@ -124,5 +142,6 @@ class OperatorTopUpOut(TenantNamed, TopUpOut):
 class OperatorTopUpViewSet(TopUpRows, CollectionViewSet):
     """Top-ups of all tenants; those that need attention are `status=stuck`."""
 
+    area = "billing"
     serializer_class, audit_action, transactions = OperatorTopUpOut, "topups", TOPUPS
     filters = TENANT_FILTER | TopUpRows.filters

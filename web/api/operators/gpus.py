@@ -10,11 +10,14 @@ from rest_framework.exceptions import ValidationError
 from billing.services.reports import earnings
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Gpu, GpuHealth, NodeState
+from broker.services.inventory import hardware
+from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus
 from broker.services.reports.gpu_usage import FLEET_FILTERS, FleetGpu, UnitUse
 from web.api.amounts import MoneyOut, hourly_price_out
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import CrossTenantViewSet
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field
+from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
 
@@ -94,6 +97,13 @@ def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]
     }
 
 
+class GpuChange(StrictSerializer):
+    """Health of a GPU, as an operator sets it, and the reason for its history."""
+
+    health = serializers.ChoiceField(choices=[GpuHealth.HEALTHY.value, GpuHealth.UNHEALTHY.value])
+    reason = serializers.CharField(max_length=eviction.MAX_REASON_LENGTH)
+
+
 SHOW = OpenApiParameter("show", str, enum=list(FLEET_FILTERS), description="Only GPUs in this condition.")
 
 
@@ -101,6 +111,7 @@ SHOW = OpenApiParameter("show", str, enum=list(FLEET_FILTERS), description="Only
 class OperatorGpuViewSet(CrossTenantViewSet):
     """Every GPU with its sections: the rows of the fleet map."""
 
+    area = "fleet"
     serializer_class, rows, audit_action = OperatorGpuOut, Gpu.objects.all(), "gpus"
     sorts = OLDEST_FIRST
     parameters = frozenset({"show"})
@@ -124,3 +135,10 @@ class OperatorGpuViewSet(CrossTenantViewSet):
         shown = [known[gpu.pk] for gpu in rows]
         priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=self.now)
         return [gpu_row(gpu, priced) for gpu in shown]
+
+    @OperatorAct(GpuChange)
+    def partial_update(self, gpu: Gpu, body: dict[str, Any]) -> Gpu:
+        """Quarantine a GPU (`unhealthy`) or return it to service; its leases go on."""
+        health, reason = GpuHealth(require_field(body, "health")), require_field(body, "reason")
+        hardware.set_gpu_health(gpu, health, reason=eviction.clean_reason(reason), **self.by)
+        return gpu

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from broker.models import Cluster, ImagePrepull
 from broker.services.clusters import image_prepulls
-from tenants.services.errors import InvalidValue, ObjectNotFound
+from tenants.services.errors import ObjectNotFound
 from web.api.base_views import OLDEST_FIRST
 from web.api.lease_serializers import PlainTextField
 from web.api.operators.base_views import CrossTenantViewSet, OperatorAct
@@ -30,28 +30,23 @@ class ImagePrepullIn(StrictSerializer):
     image = PlainTextField(max_length=300)
 
 
-class ImageRemoval(StrictSerializer):
-    image = PlainTextField(max_length=300, help_text="The image, to confirm that nodes may delete it.")
-
-
 class ImagePrepullViewSet(CrossTenantViewSet):
     """Images kept on GPU nodes, so that leases start without pulling them."""
 
+    area = "fleet"
     serializer_class, rows, audit_action = ImagePrepullOut, ImagePrepull.objects.all(), "image-prepulls"
     sorts, search_in = OLDEST_FIRST, ("image",)
     filters = {"cluster": QueryFilter("cluster_id")}
 
     @OperatorAct(ImagePrepullIn)
-    def publish(self, wanted: dict[str, Any]) -> ImagePrepull:
+    def create(self, wanted: dict[str, Any]) -> ImagePrepull:
         """Have a cluster keep an image; repeating it changes nothing."""
         cluster = Cluster.objects.filter(pk=wanted["cluster"]).first()
         if cluster is None:
             raise ObjectNotFound("The cluster does not exist.", fix="Choose one from the list of clusters.")
         return image_prepulls.add_image(cluster, wanted["image"], **self.by)
 
-    @OperatorAct(ImageRemoval)
-    def removal(self, kept: ImagePrepull, wanted: dict[str, Any]) -> ImagePrepull:
+    @OperatorAct()
+    def destroy(self, kept: ImagePrepull) -> None:
         """Give up an image; its row goes once the cluster confirms it."""
-        if wanted["image"] != kept.image:
-            raise InvalidValue("image", "This is another image.", fix=f"Send {kept.image!r} to remove it.")
-        return image_prepulls.remove_image(kept, **self.by)
+        image_prepulls.remove_image(kept, **self.by)

@@ -27,6 +27,7 @@ class InvariantCheckOut(serializers.Serializer[Any]):
 class OperatorInvariantCheckViewSet(CrossTenantViewSet):
     """Invariant checks of capacity, quotas, ledger and charges against the rows themselves."""
 
+    area = "system"
     serializer_class, audit_action, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
 
     @extend_schema(operation_id="ops_proofs_list", responses=page_of(InvariantCheckOut, "InvariantCheckPage"))

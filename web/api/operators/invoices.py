@@ -34,7 +34,7 @@ class OperatorInvoiceLineOut(InvoiceLineOut):
 
 
 class LineCreditIn(StrictSerializer):
-    n = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER, help_text="Line number.")
+    line = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER, help_text="Line number.")
     amount = serializers.CharField(
         max_length=MAX_AMOUNT_LENGTH, help_text="Amount to credit before tax, for example 12.50."
     )
@@ -48,9 +48,9 @@ class CreditNoteCreate(ReasonIn):
         max_length=MAX_LINES,
         help_text="Amounts per line. Default: the rest of the invoice.",
     )
-    seen = serializers.CharField(
+    credited = serializers.CharField(
         max_length=MAX_AMOUNT_LENGTH,
-        help_text="Credited amount before tax that you saw; prevents crediting twice.",
+        help_text="What you saw as credited so far, before tax; prevents crediting twice.",
     )
 
 
@@ -70,6 +70,7 @@ class CreditNoteCreate(ReasonIn):
 class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
     """Invoices of all tenants, including drafts."""
 
+    area = "billing"
     serializer_class, audit_action = OperatorInvoiceOut, "invoices"
     filters = TENANT_FILTER | InvoiceRows.filters
     line_serializer = OperatorInvoiceLineOut
@@ -79,10 +80,11 @@ class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
         CreditNoteCreate,
         answer=OperatorCreditNoteOut,
         rows=CreditNoteRows.rows,
+        creates=True,
         description=(
             "Credit amounts of lines of a final invoice including tax, or the rest of the invoice. It cannot be "
             "revoked. 409 for a draft or void invoice, while a payment is in progress, and if more was credited "
-            "than `seen`."
+            "than `credited`."
         ),
     )
     def credit_note(self, invoice: Invoice, body: dict[str, Any]) -> CreditNote:
@@ -90,7 +92,7 @@ class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
         return credit_notes.issue_credit_note(
             invoice,
             wanted=_amounts_by_line(body["lines"], invoice.currency) if "lines" in body else None,
-            seen=require_amount("seen", body["seen"], invoice.currency),
+            seen=require_amount("credited", body["credited"], invoice.currency),
             why=body["reason"],
             **self.by,
         )
@@ -100,7 +102,7 @@ def _amounts_by_line(lines: list[dict[str, Any]], currency: str) -> dict[int, in
     """Return amounts by line number; raise InvalidValue for a line named twice."""
     found = dict[int, int]()
     for line in lines:
-        if line["n"] in found:
-            raise InvalidValue("lines", f"Line {line['n']} is listed twice.", fix="List each line once.")
-        found[line["n"]] = require_amount("lines", line["amount"], currency)
+        if line["line"] in found:
+            raise InvalidValue("lines", f"Line {line['line']} is listed twice.", fix="List each line once.")
+        found[line["line"]] = require_amount("lines", line["amount"], currency)
     return found

@@ -1,6 +1,6 @@
 """Operators' API of node layouts: current and planned MIG layouts, and changes step by step."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -10,8 +10,11 @@ from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.repartition_steps import RepartitionStep
 from broker.models import Repartition, RepartitionLogEntry
 from broker.models.repartitions import layouts_from_stored
+from broker.services.leases.lifecycle import eviction
+from broker.services.repartition import repartition_decisions
 from broker.services.repartition.repartition_pools import RepartitionPool
-from web.api.operators.base_views import OperatorViewSet
+from web.api.operators.base_views import OperatorAct, OperatorViewSet, require_field
+from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
 
@@ -72,9 +75,25 @@ class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
         return LayoutStepOut(steps, many=True).data
 
 
+DECISIONS: dict[str, Callable[..., object]] = {
+    "approve": repartition_decisions.approve_repartition,
+    "cancel": repartition_decisions.cancel_repartition,
+    "retry": repartition_decisions.retry_repartition,
+    "roll_back": repartition_decisions.roll_back_repartition,
+}
+
+
+class LayoutDecision(StrictSerializer):
+    """Decision on a layout change, and the reason for its history."""
+
+    decision = serializers.ChoiceField(choices=list(DECISIONS))
+    reason = serializers.CharField(max_length=eviction.MAX_REASON_LENGTH)
+
+
 class LayoutChangeViewSet(OperatorViewSet):
     """Layout changes that are planned, in progress or finished."""
 
+    area = "fleet"
     serializer_class = LayoutChangeOut
     rows = Repartition.objects.select_related("node").prefetch_related("steps")
     sorts = ("-id", "id", "planned_at", "-planned_at")
@@ -83,6 +102,13 @@ class LayoutChangeViewSet(OperatorViewSet):
         "cluster": QueryFilter("node__cluster_id"),
         "step": QueryFilter("step", choices=tuple(step.value for step in RepartitionStep)),
     }
+
+    @OperatorAct(LayoutDecision)
+    def partial_update(self, change: Repartition, body: dict[str, Any]) -> Repartition:
+        """Approve or cancel a planned change; retry or roll back one that failed."""
+        decide = DECISIONS[require_field(body, "decision")]
+        decide(change, why=eviction.clean_reason(require_field(body, "reason")), **self.by)
+        return change
 
 
 class CurrentLayoutChangeOut(serializers.Serializer[Any]):

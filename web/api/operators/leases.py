@@ -15,11 +15,12 @@ from rest_framework.response import Response
 from billing.models import Correction
 from billing.services.invoicing.corrections import correction_proposals
 from broker.models import Allocation, Lease, Transition
+from broker.services.leases.lifecycle import eviction
 from broker.services.reports.inventory_history import transitions_of
 from web.api.base_views import complete_page
 from web.api.lease_serializers import LEASE_STATES, ConditionOut, TransitionOut, page_of
 from web.api.leases import LeaseRows
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn
 from web.api.operators.corrections import CorrectionOut, LeaseCorrectionCreate, OperatorCorrectionViewSet
 from web.http.filters import QueryFilter
 
@@ -68,6 +69,7 @@ class OperatorTransitionOut(TransitionOut):
 class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
     """Leases of all tenants; the queue is `state=queued&sort=since`, oldest first."""
 
+    area = "leases"
     serializer_class, audit_action = OperatorLeaseOut, "leases"
     rows = LeaseRows.rows.select_related("tenant").annotate(since=Coalesce("requeued_at", "created_at"))
     sorts = ("-id", "id", "since", "-since")
@@ -81,8 +83,17 @@ class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
         with self.read_scope():
             return complete_page(OperatorTransitionOut(transitions_of(self.get_object()), many=True).data)
 
+    @OperatorAct(ReasonIn, audit_action="lease.release")
+    def release(self, lease: Lease, body: dict[str, Any]) -> Lease:
+        """End a lease of any tenant, who sees the reason; it is charged until now."""
+        return eviction.evict_lease(lease.pk, why=body["reason"], **self.by)
+
     @OperatorAct(
-        LeaseCorrectionCreate, answer=CorrectionOut, rows=OperatorCorrectionViewSet.rows, audit_action="corrections"
+        LeaseCorrectionCreate,
+        answer=CorrectionOut,
+        rows=OperatorCorrectionViewSet.rows,
+        audit_action="corrections",
+        creates=True,
     )
     def correction(self, lease: Lease, body: dict[str, Any]) -> Correction:
         """Propose to charge or not to charge seconds of a lease; returns the diff."""
@@ -123,6 +134,7 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
 class OperatorAllocationViewSet(CrossTenantViewSet):
     """Current and past allocations of all tenants, latest first."""
 
+    area = "leases"
     serializer_class, audit_action = OperatorAllocationOut, "allocations"
     rows = Allocation.objects.select_related("tenant", "lease", "gpu__node__cluster")
     sorts = ("-held_at", "held_at", "-id", "id")

@@ -59,6 +59,7 @@ REF = OpenApiParameter("ref", str, description="Only transfers of this object, f
 class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     """Transfers of all tenants."""
 
+    area = "billing"
     serializer_class, audit_action = LedgerTransferOut, "ledger"
     rows = LedgerTransfer.objects.select_related("debit_account", "credit_account")
     parameters = frozenset({"ref"})
@@ -84,6 +85,7 @@ class TrialBalanceLineOut(serializers.Serializer[Any]):
 class OperatorTrialBalanceViewSet(CrossTenantViewSet):
     """Trial balance: in every currency, debits equal credits."""
 
+    area = "billing"
     serializer_class, audit_action, pagination_class, filter_backends = TrialBalanceLineOut, "ledger", None, []
 
     @extend_schema(operation_id="ops_trial_balance_list", responses=page_of(TrialBalanceLineOut, "TrialBalancePage"))

@@ -44,6 +44,7 @@ class MonthCloseRequest(StrictSerializer):
 class OperatorMonthCloseViewSet(CrossTenantViewSet):
     """What is still missing to close a month."""
 
+    area = "billing"
     serializer_class, rows, audit_action = MonthCloseOut, BillingPeriod.objects.all(), "month-close"
     pagination_class, filter_backends = None, []
 
@@ -53,7 +54,7 @@ class OperatorMonthCloseViewSet(CrossTenantViewSet):
         return self._close_response(pk)
 
     @extend_schema(request=MonthCloseRequest, responses=MonthCloseOut, filters=False)
-    def update(self, request: Request, pk: str) -> Response:
+    def partial_update(self, request: Request, pk: str) -> Response:
         """Close due tenants' months, at most 100 at a time; repeating it is harmless.
 
         It closes whatever is over and can be closed, of any month.

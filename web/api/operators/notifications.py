@@ -7,7 +7,7 @@ from rest_framework import serializers
 from billing.models import QueuedEmail, UndeliveredReason
 from billing.services.emails import email_delivery
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -56,6 +56,7 @@ class OperatorEmailViewSet(CrossTenantViewSet):
     Those that need attention are `undelivered_reason=no_recipient` and `undelivered_reason=given_up`.
     """
 
+    area = "system"
     serializer_class, audit_action = QueuedEmailOut, "notifications"
     rows = QueuedEmail.objects.select_related("tenant")
     sorts = OLDEST_FIRST
@@ -65,6 +66,7 @@ class OperatorEmailViewSet(CrossTenantViewSet):
     }
 
     @OperatorAct(EmailRetry)
-    def resend(self, email: QueuedEmail, body: dict[str, Any]) -> QueuedEmail:
+    def partial_update(self, email: QueuedEmail, body: dict[str, Any]) -> QueuedEmail:
         """Retry an e-mail that was not delivered. 409 for any other."""
+        require_field(body, "status")
         return email_delivery.requeue_email(email, **self.by)

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.models import PriceVersion, TaxCategory
+from billing.models import OfferingTaxCategory, PriceVersion, TaxCategory
 from billing.models.prices import PriceModel
 from billing.services.catalogue import price_list, price_tiers, tenant_prices
 from billing.services.catalogue.price_tiers import TierInput
@@ -19,17 +19,18 @@ from billing.services.reports import price_impact
 from billing.services.reports.price_impact import PricePreview, TenantPriceEffect
 from billing.services.tax import tax_rates
 from broker.domain.geometry.host_resources import HostResources
-from broker.models import Offering, OfferingState
-from broker.services.inventory import offering_admin
+from broker.models import Cluster, Offering, OfferingState
+from broker.services.inventory import gpu_catalogue, offering_admin
 from broker.services.inventory.offering_admin import MAX_AMOUNT, MAX_NOTICE_S, MAX_RUNTIME_S
 from broker.services.queue import open_capacity
-from web.api.amounts import MoneyOut, exact_amount_out, hourly_price_out, money_out
-from web.api.base_views import validated_body
+from broker.services.volumes import volume_metering
+from web.api.amounts import MoneyOut, hourly_price_out, money_out, running_total_out
 from web.api.offerings import OFFERING_FIELDS, RESOURCE_TEXTS, OfferingRows
-from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, tenant_or_missing
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field, tenant_or_missing
 from web.api.operators.price_versions import OperatorPriceVersionOut, OperatorPriceVersionViewSet
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
+from web.http.idempotency import idempotent
 
 
 class ScheduledPriceOut(serializers.Serializer[Any]):
@@ -47,6 +48,7 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
     live_leases = serializers.IntegerField(source="live")
     price_now = serializers.SerializerMethodField()
     price_next = serializers.SerializerMethodField()
+    tax_category = serializers.SerializerMethodField()
 
     class Meta:
         model = Offering
@@ -59,6 +61,7 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
             "live_leases",
             "price_now",
             "price_next",
+            "tax_category",
         )
         extra_kwargs = RESOURCE_TEXTS
 
@@ -76,6 +79,11 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
     def get_price_next(self, offering: Offering) -> Any:
         """Return the next scheduled price."""
         return self._price("next", offering)
+
+    @extend_schema(responses=serializers.ChoiceField(choices=TaxCategory.choices))
+    def get_tax_category(self, offering: Offering) -> Any:
+        """Return the category its tax rate follows from."""
+        return self.context["tax"].get(offering.pk, TaxCategory.STANDARD)
 
     def _price(self, when: str, offering: Offering) -> Any:
         found = self.context[when].get(offering.pk)
@@ -154,13 +162,24 @@ class SpotTermsIn(StrictSerializer):
     min_runtime_s = serializers.IntegerField(min_value=0, max_value=MAX_RUNTIME_S, allow_null=True)
 
 
-class TaxCategoryIn(StrictSerializer):
-    category = serializers.ChoiceField(choices=TaxCategory.choices)
+class OfferingChange(StrictSerializer):
+    """What to change of an offering."""
+
+    label = serializers.CharField(max_length=120)  # type: ignore[assignment]  # DRF's own is a text
+    state = serializers.ChoiceField(choices=[OfferingState.PUBLISHED.value, OfferingState.RETIRED.value])
+    tax_category = serializers.ChoiceField(choices=TaxCategory.choices)
+    resources = OfferingResourcesIn()
+    spot_terms = SpotTermsIn()
+
+
+class DerivedOfferingsOut(serializers.Serializer[Any]):
+    drafted = serializers.IntegerField(help_text="How many new drafts there are.")
 
 
 class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     """Everything the inventory could sell: draft, published and retired offerings."""
 
+    area = "offerings"
     serializer_class, audit_action = OperatorOfferingOut, "offerings"
     rows = Offering.objects.annotate(live=Count("lease", filter=~Q(lease__state="released")))
     filters = OfferingRows.filters | {"state": QueryFilter("state", choices=tuple(OfferingState.values))}
@@ -173,6 +192,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
                 (o for o in rows if o.state == OfferingState.PUBLISHED), now=self.now
             ),
             "now": price_list.prices_at(self.now, currency=currency, offerings=ids),
+            "tax": dict(OfferingTaxCategory.objects.filter(offering__in=ids).values_list("offering_id", "category")),
             "next": price_list.upcoming_prices(self.now, currency=currency, offerings=ids),
         }
         return rows
@@ -182,6 +202,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         answer=OperatorPriceVersionOut,
         rows=OperatorPriceVersionViewSet.rows,
         audit_action="prices",
+        creates=True,
         description="Set a price from a time on (UTC unless it has an offset) until the next scheduled price. Periods"
         " that may already have been charged or quoted keep their price. Repeating the request changes nothing.",
     )
@@ -212,26 +233,25 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         )
 
     @OperatorAct(
-        OfferingResourcesIn,
-        description="Set CPU, memory and scratch of one slice. They apply to leases that are requested from now on. No"
-        " more is accepted than the smallest node of the GPU model and region has. Repeating the request changes"
-        " nothing.",
+        OfferingChange,
+        description="Change its name, state, tax category, resources or spot terms; omitted fields stay. Resources and"
+        " spot terms apply to leases that are requested from now on, and no more resources are accepted than the"
+        " smallest node of the GPU model and region has. A published offering needs a price. Drafts of invoices follow"
+        " a tax category with the next charge, final ones never change.",
     )
-    def resources(self, offering: Offering, body: dict[str, Any]) -> Offering:
-        """Set what a slice brings of its node."""
-        wanted = HostResources(body["cpu_milli"], body["host_memory_mib"], body["scratch_mib"])
-        return offering_admin.set_offering_resources(offering, wanted, **self.by)
+    def partial_update(self, offering: Offering, body: dict[str, Any]) -> Offering:
+        """Change an offering."""
+        return _change_offering(offering, body, self.by)
 
-    @OperatorAct(
-        SpotTermsIn,
-        description="Set notice and minimum runtime of a spot offering. They apply to leases that are requested from"
-        " now on. Repeating the request changes nothing.",
-    )
-    def spot_terms(self, offering: Offering, body: dict[str, Any]) -> Offering:
-        """Set what a spot lease is promised."""
-        return offering_admin.set_spot_terms(
-            offering, notice_s=body["notice_s"], min_runtime_s=body["min_runtime_s"], **self.by
-        )
+    @extend_schema(request=None, responses={201: DerivedOfferingsOut})
+    @action(detail=False, methods=["post"], audit_action="offerings.derive")
+    @idempotent()
+    def derive(self, request: Request) -> Response:
+        """Draft an offering for every shape in the inventory that has none."""
+        made = gpu_catalogue.derive_offerings(now=self.now, any_share=True)
+        for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
+            volume_metering.storage_offering(region, now=self.now)
+        return Response({"drafted": made}, status=201)
 
     @extend_schema(
         operation_id="ops_offerings_preview",
@@ -267,13 +287,24 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
             )
         return Response(_preview_body(found))
 
-    @extend_schema(request=TaxCategoryIn, responses=TaxCategoryIn)
-    @action(detail=True, methods=["put"], url_path="tax-category", audit_action="taxes")
-    def tax_category(self, request: Request, pk: str) -> Response:
-        """Set it; drafts follow with the next charge, final invoices never change."""
-        offering, category = self.find_row(), validated_body(TaxCategoryIn, request)["category"]
-        tax_rates.set_tax_category(offering, category, **self.by)
-        return Response({"category": tax_rates.get_tax_category(offering)})
+
+def _change_offering(offering: Offering, body: dict[str, Any], by: dict[str, Any]) -> Offering:
+    """Make the changes of a body, in one transaction."""
+    if "label" in body:
+        offering = offering_admin.rename_offering(offering, label=body["label"], **by)
+    if "tax_category" in body:
+        tax_rates.set_tax_category(offering, body["tax_category"], **by)
+    if amounts := body.get("resources"):
+        wanted = HostResources(*(require_field(amounts, str(name)) for name in OfferingResourcesIn().fields))
+        offering = offering_admin.set_offering_resources(offering, wanted, **by)
+    if given := body.get("spot_terms"):
+        terms = {str(name): require_field(given, str(name)) for name in SpotTermsIn().fields}
+        offering = offering_admin.set_spot_terms(offering, **terms, **by)
+    if "state" in body and body["state"] != offering.state:
+        if body["state"] == OfferingState.PUBLISHED:  # raises without a price: nothing is sold for free by mistake
+            price_list.price_of(offering, currency=settings.CURRENCY, moment=by["now"])
+        offering = offering_admin.set_offering_state(offering, OfferingState(body["state"]), **by)
+    return offering
 
 
 def _preview_body(found: PricePreview) -> dict[str, Any]:
@@ -295,7 +326,7 @@ def _impact_row(effect: TenantPriceEffect, currency: str) -> dict[str, Any]:
         "name": effect.name,
         "leases": effect.leases,
         "unit_seconds": effect.unit_seconds,
-        "was": exact_amount_out(effect.was, currency),
-        "would_be": exact_amount_out(effect.would_be, currency),
-        "kept": exact_amount_out(effect.kept, currency),
+        "was": running_total_out(effect.was, currency),
+        "would_be": running_total_out(effect.would_be, currency),
+        "kept": running_total_out(effect.kept, currency),
     }

@@ -24,6 +24,7 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     """Tenants whose payment terms or account status differ or have differed from the default."""
 
+    area = "tenants"
     serializer_class, audit_action = OperatorPaymentTermsOut, "payment_terms"
     rows = AccountTerms.objects.select_related("tenant")
     sorts = OLDEST_FIRST

@@ -16,7 +16,7 @@ from billing.services.rating import unpriced_usage
 from tenants.models import Tenant
 from web.api.base_views import complete_page
 from web.api.lease_serializers import page_of
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, require_field
 from web.api.operators.corrections import CorrectionOut, OperatorCorrectionViewSet, PriceCorrectionCreate
 from web.api.price_versions import PriceVersionOut, PriceVersionRows
 from web.api.serializer_fields import StrictSerializer
@@ -37,10 +37,10 @@ class OperatorPriceVersionOut(PriceVersionOut):
         fields = (*PriceVersionOut.Meta.fields, "tenant", "tenant_name", "created_by", "created_at")  # type: ignore[assignment]
 
 
-class PriceEnd(StrictSerializer):
-    """When a tenant-specific price ends; null: at once."""
+class PriceChange(StrictSerializer):
+    """When a tenant-specific price ends; null: now."""
 
-    at = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True)
 
 
 class PriceGapOut(serializers.Serializer[Any]):
@@ -77,6 +77,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
     They are list prices, or with `own=true` tenant-specific ones.
     """
 
+    area = "offerings"
     serializer_class, audit_action = OperatorPriceVersionOut, "prices"
     rows = PriceVersion.objects.annotate(
         tenant_name=Subquery(Tenant.objects.filter(pk=OuterRef("tenant_id")).values("name"))
@@ -92,14 +93,14 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         return rows.filter(tenant_id__isnull="tenant" not in query and not own)
 
     @OperatorAct(
-        PriceEnd,
+        PriceChange,
         find=tenant_prices.find_tenant_price,
         rows=PriceVersion.objects.all(),
         description="End a tenant-specific price at a future time. The list price applies from then on.",
     )
-    def end(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion:
+    def partial_update(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion:
         """End a tenant-specific price."""
-        return tenant_prices.end_tenant_price(version, at=body["at"] or self.now, **self.by)
+        return tenant_prices.end_tenant_price(version, at=require_field(body, "until") or self.now, **self.by)
 
     @OperatorAct(
         PriceCorrectionCreate,
@@ -107,6 +108,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         answer=CorrectionOut,
         rows=OperatorCorrectionViewSet.rows,
         audit_action="corrections",
+        creates=True,
     )
     def correction(self, version: PriceVersion, body: dict[str, Any]) -> Correction:
         """Propose another price for a period, for all tenants charged at it; returns the diff."""
@@ -123,6 +125,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
 class OperatorPriceGapViewSet(CrossTenantViewSet):
     """Use without a price."""
 
+    area = "offerings"
     serializer_class, audit_action, pagination_class, filter_backends = PriceGapOut, "prices", None, []
 
     @extend_schema(operation_id="ops_price_gaps_list", responses=page_of(PriceGapOut, "PriceGapPage"))

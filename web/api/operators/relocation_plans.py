@@ -9,13 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState
-from broker.models import Relocation, RelocationLogEntry, RelocationPlan
+from broker.models import Cluster, Relocation, RelocationLogEntry, RelocationPlan
 from broker.services.leases.lifecycle import eviction
-from broker.services.relocation import plan_decisions
+from broker.services.relocation import plan_decisions, plan_proposals
 from web.api.base_views import ETagViewSet, validated_body
 from web.api.operators.base_views import CrossTenantViewSet
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
+from web.http.idempotency import idempotent
 
 DECISIONS = {
     RelocationPlanState.ACCEPTED.value: plan_decisions.accept_plan,
@@ -71,6 +72,10 @@ class RelocationPlanOut(serializers.ModelSerializer[RelocationPlan]):
         return RelocationEntryOut(sorted(plan.entries.all(), key=lambda entry: entry.seq), many=True).data
 
 
+class PlanningOut(serializers.Serializer[Any]):
+    clusters = serializers.IntegerField(help_text="How many clusters are planned.")
+
+
 class RelocationPlanChange(StrictSerializer):
     """New state of a plan and its reason, for its history and the audit log."""
 
@@ -81,6 +86,7 @@ class RelocationPlanChange(StrictSerializer):
 class RelocationPlanViewSet(CrossTenantViewSet, ETagViewSet):
     """Relocation plans that are proposed, in progress or finished."""
 
+    area = "fleet"
     serializer_class, audit_action = RelocationPlanOut, "relocation_plans"
     rows = RelocationPlan.objects.select_related("cluster").prefetch_related(
         Prefetch("moves", Relocation.objects.select_related("lease").order_by("n")), "entries"
@@ -96,6 +102,15 @@ class RelocationPlanViewSet(CrossTenantViewSet, ETagViewSet):
         """Return one with its ETag, which changes with every step of the plan."""
         with self.read_scope():
             return self.tagged(self.get_object())
+
+    @extend_schema(request=None, responses={202: PlanningOut})
+    @idempotent()
+    def create(self, request: Request) -> Response:
+        """Have every cluster planned anew; proposals appear in the list, and change nothing until accepted."""
+        clusters = list(Cluster.objects.order_by("name"))
+        for cluster in clusters:
+            plan_proposals.request_planning(cluster, **self.by)
+        return Response({"clusters": len(clusters)}, status=202)
 
     @extend_schema(request=RelocationPlanChange)
     def partial_update(self, request: Request, pk: str) -> Response:

@@ -17,6 +17,7 @@ from web.api.statements import PERIOD_PARAMETERS, StatementOut, read_statement, 
 class OperatorStatementViewSet(CrossTenantViewSet):
     """A tenant's account statement, from the ledger."""
 
+    area = "billing"
     serializer_class, rows, audit_action = StatementOut, Tenant.objects.all(), "statement"
     pagination_class = None
     action_parameters = dict.fromkeys(("retrieve", "pdf"), frozenset({"from", "to"}))

@@ -1,12 +1,23 @@
 """Operators' API of Stripe reconciliation: differences, events and compared days."""
 
+from typing import Any
+
 from rest_framework import serializers
 
 from billing.domain.stripe_reconciliation import DifferenceKind
 from billing.models import StripeDifference, StripeEvent, StripeEventState, StripeReconciliationDay
+from billing.services.payments.stripe import book_differences, webhook_inbox
+from tenants.services import audit
+from tenants.services.errors import ProblemError
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import CrossTenantViewSet
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, ReasonIn, require_field
 from web.http.filters import QueryFilter
+
+
+class NotOpen(ProblemError):
+    """What was to be settled is settled."""
+
+    code, status, title = "not-open", 409, "It needs no attention"
 
 
 class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
@@ -37,13 +48,27 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
         )
 
 
+class DifferenceAcknowledgement(ReasonIn):
+    acknowledged = serializers.ChoiceField(choices=[True], help_text="It needs no attention any more.")
+
+
 class OperatorStripeDifferenceViewSet(CrossTenantViewSet):
     """Differences that still exist; acknowledged ones need no attention."""
 
+    area = "billing"
     serializer_class, audit_action = StripeDifferenceOut, "stripe"
     rows = StripeDifference.objects.select_related("day")
     sorts = OLDEST_FIRST
     filters = {"kind": QueryFilter("kind", choices=tuple(each.value for each in DifferenceKind))}
+
+    @OperatorAct(DifferenceAcknowledgement)
+    def partial_update(self, found: StripeDifference, body: dict[str, Any]) -> StripeDifference:
+        """Acknowledge a difference; if its amount changes, it is reported again."""
+        require_field(body, "acknowledged")
+        if found.acknowledged_at is not None:
+            raise NotOpen("This difference is acknowledged already.", fix="Choose one that is open.")
+        book_differences.acknowledge_difference(found, why=require_field(body, "reason"), **self.by)
+        return found
 
 
 class StripeEventOut(serializers.ModelSerializer[StripeEvent]):
@@ -66,8 +91,18 @@ class StripeEventOut(serializers.ModelSerializer[StripeEvent]):
 class OperatorStripeEventViewSet(CrossTenantViewSet):
     """Events of Stripe; those that need attention are `state=parked`."""
 
+    area = "billing"
     serializer_class, rows, audit_action = StripeEventOut, StripeEvent.objects.all(), "stripe"
     filters = {"state": QueryFilter("state", choices=tuple(StripeEventState.values)), "type": QueryFilter("type")}
+
+    @OperatorAct(audit_action="stripe.event_retry")
+    def retry(self, event: StripeEvent) -> StripeEvent:
+        """Process a parked event again. 409 for any other."""
+        if event.state != StripeEventState.PARKED:
+            raise NotOpen(f"This event is {event.state}.", fix="Choose a parked one.")
+        webhook_inbox.retry_event(event, now=self.now)
+        audit.record("stripe.event_retry", event, event.type, why=event.why, **self.by)
+        return event
 
 
 class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
@@ -81,4 +116,5 @@ class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
 class OperatorStripeDayViewSet(CrossTenantViewSet):
     """Reconciliation status by day; the last thirty days are checked every night."""
 
+    area = "billing"
     serializer_class, rows, audit_action = StripeDayOut, StripeReconciliationDay.objects.all(), "stripe"

@@ -40,11 +40,12 @@ class OperatorTaxRateViewSet(CrossTenantViewSet):
     An invoice is taxed by the rates of its month's last day.
     """
 
+    area = "billing"
     serializer_class, rows, audit_action = TaxRateOut, TaxRate.objects.all(), "taxes"
     filters = {"jurisdiction": QueryFilter("jurisdiction"), "category": QueryFilter("category")}
 
     @OperatorAct(TaxRateCreate)
-    def publish(self, body: dict[str, Any]) -> TaxRate:
+    def create(self, body: dict[str, Any]) -> TaxRate:
         """Publish a rate from a day on, or return the same existing one.
 
         A rate that no final invoice has used yet is corrected by publishing on its own first day.

@@ -120,7 +120,7 @@ urlpatterns = [
         ("ops/tenants/<str:pk>/statement/pdf", document(OperatorStatementViewSet), "ops-tenant-statement-pdf"),
         (
             "ops/month-closes/<str:pk>",
-            OperatorMonthCloseViewSet.as_view({"get": "retrieve", "put": "update"}),
+            OperatorMonthCloseViewSet.as_view({"get": "retrieve", "patch": "partial_update"}),
             "ops-month-close",
         ),
         ("ops/stripe-days", OperatorStripeDayViewSet.as_view({"get": "list"}), "ops-stripe-day-list"),

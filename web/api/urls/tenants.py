@@ -5,6 +5,7 @@ from django.urls import path
 from web.api.audit_events import AuditEventViewSet
 from web.api.members import InvitationViewSet, MemberViewSet, RoleViewSet, ServiceAccountViewSet
 from web.api.operators.tenants import OperatorAuditEventViewSet, OperatorTenantViewSet
+from web.api.operators.tokens import OperatorTokenViewSet
 from web.api.projects import CurrentTenantViewSet, ProjectViewSet
 from web.api.quotas import QuotaUsageViewSet, QuotaViewSet
 from web.api.ssh_keys import SshKeyViewSet
@@ -23,6 +24,7 @@ router.register("quotas", QuotaViewSet, "api-quota")
 router.register("quota-usage", QuotaUsageViewSet, "api-quota-usage")
 router.register("audit-events", AuditEventViewSet, "api-audit-event")
 router.register("ops/tenants", OperatorTenantViewSet, "api-ops-tenant")
+router.register("ops/tokens", OperatorTokenViewSet, "api-ops-token")
 router.register("ops/audit-events", OperatorAuditEventViewSet, "api-ops-audit-event")
 
 urlpatterns = [path("users/me", IdentityViewSet.as_view({"get": "retrieve"}), name="api-me"), *router.urls]

@@ -168,6 +168,7 @@ OPS_NAV: NavPlan = (
             ("ops-month-close", gettext_noop("Month close"), "calendar"),
             ("ops-ledger", gettext_noop("Ledger"), "scale"),
             ("ops-tax-rates", gettext_noop("Taxes"), "report-money"),
+            ("ops-tokens", gettext_noop("Tokens"), "key"),
             ("ops-system", gettext_noop("System"), "settings"),
         ),
     ),

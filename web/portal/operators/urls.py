@@ -16,6 +16,7 @@ from web.portal.operators.pricing import offering_pages, tenant_price_pages
 from web.portal.operators.system import system_page
 from web.portal.operators.taxes import tax_rate_page
 from web.portal.operators.tenants import payment_terms_page
+from web.portal.operators.tokens import token_pages
 
 urlpatterns = [
     path("", control_room_page.show_control_room, name="control-room"),
@@ -63,6 +64,8 @@ urlpatterns = [
     path("ledger/", ledger_page.show_ledger, name="ops-ledger"),
     path("month-close/", month_close_page.show_month_close, name="ops-month-close"),
     path("tax-rates/", tax_rate_page.list_tax_rates, name="ops-tax-rates"),
+    path("tokens/", token_pages.show_tokens, name="ops-tokens"),
+    path("tokens/<str:pk>/revoke/", token_pages.revoke_token, name="ops-token-revoke"),
     path("system/", system_page.show_system, name="ops-system"),
     path("integrity-checks/", system_page.show_integrity_checks, name="ops-integrity-checks"),
 ]

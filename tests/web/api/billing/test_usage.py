@@ -62,7 +62,7 @@ def test_usage_is_listed_by_day_up_to_the_current_second(kestrel: TenantContext,
         ("2026-11-19", lease.offering_id, 2 * HOUR),
         ("2026-11-21", lease.offering_id, 10),
     ]
-    assert found["items"][0]["amount"] == {"amount": "2.680000000000", "currency": "EUR"}
+    assert found["items"][0]["amount"] == {"amount": "2.680000", "currency": "EUR"}
     assert found["total"] == {"amount": "2.680000", "currency": "EUR"}
     assert (found["since"], found["time_zone"]) == ("2026-11-01T00:00:00Z", "UTC")
 
@@ -182,7 +182,8 @@ def test_charges_are_filtered_by_lease_and_moment(kestrel: TenantContext, lease:
         "2026-11-19T09:00:00Z",
         2,
     )
-    assert charge["amount"] == {"amount": "2.680000000000", "currency": "EUR"}
+    assert charge["amount"] == {"amount": "2.680000", "currency": "EUR"}
+    assert charge["exact"] == {"amount": "2.680000000000", "currency": "EUR"}
     assert asker.get("rated-charges?start__gte=2026-11-20T00:00:00Z")["items"] == []
 
 
@@ -206,7 +207,7 @@ def test_an_invoice_lists_its_lines_and_explains_their_seconds(kestrel: TenantCo
     assert invoice["total"] == {"amount": "2.680000", "currency": "EUR"}
     assert asker.get(f"invoices/{invoice['id']}") == invoice
     (line,) = asker.get(f"invoices/{invoice['id']}/lines")["items"]
-    assert (line["n"], line["leases"], line["unit_seconds"]) == (1, 1, 2 * HOUR)
+    assert (line["line"], line["leases"], line["unit_seconds"]) == (1, 1, 2 * HOUR)
     answer = asker.get(f"invoices/{invoice['id']}/lines/1/explain")
     assert answer["rule"] == "7,200 s × 1.340000000 €/h ÷ 3600 s/h = 2.680000 € → 2.68 €"
     assert answer["fraction"] == "9,648,000,000,000 / 3,600,000,000,000"

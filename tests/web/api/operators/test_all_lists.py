@@ -17,6 +17,7 @@ from tenants.models import AuditEvent, User
 from tenants.services.rls import staff_scope
 from tests.billing.histories import add_ended_lease, add_running_lease
 from tests.simulation import create_tenant, offering
+from tests.web.keyed_requests import patch_json, post_keyed
 from tests.web.portal.signed_in_user import EURO, PortalSession, open_portal
 
 pytestmark = pytest.mark.django_db
@@ -117,13 +118,13 @@ def test_offerings_show_price_free_count_and_live_leases(portal: PortalSession, 
 def test_operators_set_the_cpu_memory_and_scratch_of_an_offering(portal: PortalSession, operator: Client) -> None:
     what = offering("1g.10gb")
     body = {"cpu_milli": 1000, "host_memory_mib": 8192, "scratch_mib": 10_240}
-    shown = put(operator, f"ops/offerings/{what.pk}/resources", **body).json()
+    shown = change(operator, f"ops/offerings/{what.pk}", resources=body).json()
     assert {name: shown[name] for name in body} == body
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     assert (lease.cpu_milli, lease.host_memory_mib, lease.scratch_mib) == (1000, 8192, 10_240)
-    refused = put(operator, f"ops/offerings/{what.pk}/resources", **{**body, "cpu_milli": 1501})
+    refused = change(operator, f"ops/offerings/{what.pk}", resources={**body, "cpu_milli": 1501})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "cpu_milli")
-    assert put(operator, f"ops/offerings/{what.pk}/resources", cpu_milli=1000).status_code == 400
+    assert change(operator, f"ops/offerings/{what.pk}", resources={"cpu_milli": 1000}).status_code == 400
 
 
 def test_integrity_checks_are_checked_and_payments_listed(portal: PortalSession, operator: Client) -> None:
@@ -217,8 +218,12 @@ def test_usage_is_filtered_by_price_class(portal: PortalSession) -> None:
     read(portal.client, "usage?price_class=spot&group_by=project", status=400)
 
 
-def put(client: Client, path: str, **body: Any) -> Any:
-    return client.put(f"/api/v1/{path}", body, content_type="application/json")
+def post(client: Client, path: str, **body: Any) -> Any:
+    return post_keyed(client, f"/api/v1/{path}", body)
+
+
+def change(client: Client, path: str, **body: Any) -> Any:
+    return patch_json(client, f"/api/v1/{path}", body)
 
 
 def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
@@ -226,8 +231,8 @@ def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
 ) -> None:
     what = offering("whole-gpu")
     path = f"ops/offerings/{what.pk}/price"
-    first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
-    assert first.status_code == 200, first.content
+    first = post(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
+    assert first.status_code == 201, first.content
     body = first.json()
     assert body["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
     assert (body["since"], body["until"], body["created_by"]) == (
@@ -235,11 +240,11 @@ def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
         None,
         "operator@example.org",
     )
-    again = put(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
+    again = post(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
     assert again.json() == body
     assert len(items(operator, f"ops/price-versions?offering={what.pk}")) == 2
-    assert put(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
-    at_once = put(operator, path, per_hour="4")
+    assert post(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
+    at_once = post(operator, path, per_hour="4")
     assert at_once.json()["since"] == "2026-11-21T09:00:00Z"
     with staff_scope():
         assert AuditEvent.objects.filter(action="price.publish").count() == 2
@@ -257,9 +262,9 @@ def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
     ],
 )
 def test_an_invalid_price_is_refused(portal: PortalSession, operator: Client, body: dict[str, str]) -> None:
-    answer = put(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
+    answer = post(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
+    assert post(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
 
 
 def test_a_price_is_previewed_on_last_months_usage(portal: PortalSession, operator: Client) -> None:
@@ -285,10 +290,10 @@ def test_usage_without_a_price_is_listed(portal: PortalSession, operator: Client
 
 def test_operators_set_the_terms_of_a_spot_offering(portal: PortalSession, operator: Client) -> None:
     what = offering("1g.10gb", price_class="spot")
-    shown = put(operator, f"ops/offerings/{what.pk}/spot-terms", notice_s=60, min_runtime_s=None).json()
+    shown = change(operator, f"ops/offerings/{what.pk}", spot_terms={"notice_s": 60, "min_runtime_s": None}).json()
     assert (shown["spot_notice_s"], shown["spot_min_runtime_s"]) == (60, None)
-    again = put(operator, f"ops/offerings/{what.pk}/spot-terms", notice_s=60, min_runtime_s=None)
+    again = change(operator, f"ops/offerings/{what.pk}", spot_terms={"notice_s": 60, "min_runtime_s": None})
     assert again.status_code == 200
     other = offering("1g.10gb")
-    refused = put(operator, f"ops/offerings/{other.pk}/spot-terms", notice_s=60, min_runtime_s=0)
+    refused = change(operator, f"ops/offerings/{other.pk}", spot_terms={"notice_s": 60, "min_runtime_s": 0})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "notice_s")

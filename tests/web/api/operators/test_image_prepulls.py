@@ -9,6 +9,7 @@ from django.test import Client
 from broker.models import Cluster
 from tenants.models import User
 from tests.simulation import create_gpus
+from tests.web.keyed_requests import post_keyed
 
 pytestmark = pytest.mark.django_db
 PREPULLS = "/api/v1/ops/image-prepulls"
@@ -27,20 +28,19 @@ def test_an_image_is_kept_and_given_up(operator: Client) -> None:
     create_gpus(1)
     cluster = Cluster.objects.get()
     body = {"cluster": cluster.pk, "image": IMAGE}
-    made = operator.put(PREPULLS, body, content_type="application/json")
-    assert (made.status_code, made.json()["image"], made.json()["nodes_ready"]) == (200, IMAGE, 0)
-    assert operator.put(PREPULLS, body, content_type="application/json").json()["id"] == made.json()["id"]
+    made = post_keyed(operator, PREPULLS, body)
+    assert (made.status_code, made.json()["image"], made.json()["nodes_ready"]) == (201, IMAGE, 0)
+    assert post_keyed(operator, PREPULLS, body).json()["id"] == made.json()["id"]
     (shown,) = operator.get(f"{PREPULLS}?cluster={cluster.pk}").json()["items"]
     assert shown == made.json()
-    removal = f"{PREPULLS}/{shown['id']}/removal"
-    assert operator.put(removal, {"image": "other"}, content_type="application/json").status_code == 400
-    removed = operator.put(removal, {"image": IMAGE}, content_type="application/json")
-    assert (removed.status_code, removed.json()["removed_at"] is not None) == (200, True)
+    address = f"{PREPULLS}/{shown['id']}"
+    assert operator.delete(address).status_code == 204
+    assert operator.get(address).json()["removed_at"] is not None
 
 
 def test_an_unknown_cluster_or_image_is_refused(operator: Client) -> None:
-    missing = operator.put(PREPULLS, {"cluster": "clu_0", "image": IMAGE}, content_type="application/json")
+    missing = post_keyed(operator, PREPULLS, {"cluster": "clu_0", "image": IMAGE})
     assert missing.status_code == 404
     create_gpus(1)
     body = {"cluster": Cluster.objects.get().pk, "image": "no image"}
-    assert operator.put(PREPULLS, body, content_type="application/json").status_code == 400
+    assert post_keyed(operator, PREPULLS, body).status_code == 400

@@ -9,6 +9,7 @@ from django.test import Client
 from broker.models import OperatorTemplate
 from tenants.models import AuditEvent, User
 from tenants.services import rls
+from tests.web.keyed_requests import patch_json, post_keyed
 
 pytestmark = pytest.mark.django_db
 TEMPLATES = "/api/v1/ops/templates"
@@ -23,16 +24,14 @@ def operator(settings: Any) -> Iterator[Client]:
     return client
 
 
-def test_a_template_is_published_replaced_and_deleted(operator: Client) -> None:
-    made = operator.put(TEMPLATES, BODY, content_type="application/json")
-    assert made.status_code == 200, made.content
-    again = operator.put(TEMPLATES, {**BODY, "icon": "rocket"}, content_type="application/json")
-    assert (again.json()["id"], again.json()["version"], again.json()["icon"]) == (made.json()["id"], 2, "rocket")
+def test_a_template_is_created_changed_and_deleted(operator: Client) -> None:
+    made = post_keyed(operator, TEMPLATES, BODY)
+    assert made.status_code == 201, made.content
     row = f"{TEMPLATES}/{made.json()['id']}"
+    again = patch_json(operator, row, {"icon": "rocket"})
+    assert (again.json()["id"], again.json()["version"], again.json()["icon"]) == (made.json()["id"], 2, "rocket")
     assert [each["name"] for each in operator.get(TEMPLATES).json()["items"]] == ["ComfyUI"]
-    wrong = operator.put(f"{row}/deletion", {"name": "Other"}, content_type="application/json")
-    assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (400, "name")
-    assert operator.put(f"{row}/deletion", {"name": "ComfyUI"}, content_type="application/json").status_code == 204
+    assert operator.delete(row).status_code == 204
     assert not OperatorTemplate.objects.exists()
     with rls.staff_scope():
         actions = AuditEvent.objects.filter(action__startswith="operator_template.").order_by("pk")
@@ -44,7 +43,6 @@ def test_a_template_is_published_replaced_and_deleted(operator: Client) -> None:
 
 
 def test_an_invalid_template_is_refused(operator: Client) -> None:
-    refused = operator.put(TEMPLATES, {**BODY, "image": "no image"}, content_type="application/json")
+    refused = post_keyed(operator, TEMPLATES, {**BODY, "image": "no image"})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "image")
-    missing = operator.put(f"{TEMPLATES}/tpl_0/deletion", {"name": "x"}, content_type="application/json")
-    assert missing.status_code == 404
+    assert operator.delete(f"{TEMPLATES}/tpl_0").status_code == 404

@@ -150,11 +150,11 @@ def test_a_lease_ended_by_a_budget_is_listed_among_the_events(kestrel: TenantCon
 
 def test_the_api_sets_budget_terms_and_lists_alerts_and_stops(kestrel: TenantContext, sim: Simulation) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
-    terms = {"thresholds": [80, 50, 50], "stop_new_at": None, "stop_all_at": 50, "grace_minutes": 20}
+    terms = {"thresholds": [80, 50, 50], "stop_new_percent": None, "stop_all_percent": 50, "grace_minutes": 20}
     made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **terms})
     assert made.status_code == 201, made.content
-    values = {name: made.json()[name] for name in (*terms, "forecast_thresholds", "stop_idle_at")}
-    assert values == {**terms, "thresholds": [50, 80], "forecast_thresholds": [80, 100], "stop_idle_at": None}
+    values = {name: made.json()[name] for name in (*terms, "forecast_thresholds", "stop_idle_percent")}
+    assert values == {**terms, "thresholds": [50, 80], "forecast_thresholds": [80, 100], "stop_idle_percent": None}
     sim.create_lease(kestrel, offering())
     sim.run(2000)
     run_budget_watch(sim)
@@ -171,15 +171,15 @@ def test_the_api_sets_budget_terms_and_lists_alerts_and_stops(kestrel: TenantCon
     assert (stop["percent"], stop["done_at"], stop["ended"], stop["lifted_at"]) == (50, None, 0, None)
     assert stop["spent"]["currency"] == stop["limit"]["currency"] == "EUR"
     tag = api.send("GET", f"budgets/{key}")["ETag"]
-    changed = api.send("PATCH", f"budgets/{key}", {"stop_all_at": None}, If_Match=tag)
+    changed = api.send("PATCH", f"budgets/{key}", {"stop_all_percent": None}, If_Match=tag)
     assert changed.status_code == 200, changed.content
-    assert changed.json()["stop_all_at"] is None
+    assert changed.json()["stop_all_percent"] is None
     assert changed.json()["limit"] == made.json()["limit"]
     assert api.send("GET", "budget-stops").json()["items"][0]["lifted_at"] is not None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"thresholds": [0]}, {"stop_all_at": 1001}, {"grace_minutes": -1}, {"thresholds": ["x"]}]
+    "wrong", [{"thresholds": [0]}, {"stop_all_percent": 1001}, {"grace_minutes": -1}, {"thresholds": ["x"]}]
 )
 def test_invalid_budget_terms_are_refused(kestrel: TenantContext, sim: Simulation, wrong: dict[str, Any]) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))

@@ -114,8 +114,8 @@ def test_the_api_creates_reads_changes_and_deletes_a_budget(kestrel: TenantConte
             {
                 "budget": made.json()["id"],
                 "month": "2026-11",
-                "amount": {"amount": "1.000000000000", "currency": "EUR"},
-                "captured": {"amount": "0.000000000000", "currency": "EUR"},
+                "amount": {"amount": "1.000000", "currency": "EUR"},
+                "captured": {"amount": "0.000000", "currency": "EUR"},
             }
         ]
         refused = api.send(

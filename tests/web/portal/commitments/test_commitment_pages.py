@@ -26,7 +26,7 @@ from tests.billing.histories import (
 )
 from tests.simulation import TenantContext
 from tests.tenants.tenant_setup import ApiClient
-from tests.web.portal.discounts.test_discount_pages import put
+from tests.web.portal.discounts.test_discount_pages import change, create
 from tests.web.portal.page_text import page_words
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_the_api_shows_commitments_with_their_usage_of_the_month(kestrel: Tenant
     made = agreed(kestrel, offering)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR, quantity=3)
     (row,) = api.get("/api/v1/commitments").json()["items"]
-    assert (row["units"], row["price"], row["until"]) == (
+    assert (row["units"], row["per_hour"], row["until"]) == (
         2,
         {"amount": "0.500000000", "currency": "EUR"},
         None,
@@ -136,19 +136,19 @@ def test_operators_create_and_end_a_commitment_on_the_page(kestrel: TenantContex
 
 def test_operators_create_and_end_a_commitment_over_the_api(kestrel: TenantContext, operator: Client) -> None:
     offering = create_priced_offering(EURO)
-    wanted = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": 2, "price": "1.99"}
-    made = put(operator, "commitments", wanted)
-    assert (made["tenant"]["id"], made["units"], made["price"]["amount"]) == (
+    wanted = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": 2, "per_hour": "1.99"}
+    made = create(operator, "commitments", wanted)
+    assert (made["tenant"]["id"], made["units"], made["per_hour"]["amount"]) == (
         kestrel.tenant.pk,
         2,
         "1.990000000",
     )
-    second = put(operator, "commitments", wanted | {"since": "2027-01-01T00:00:00Z"})
+    second = create(operator, "commitments", wanted | {"since": "2027-01-01T00:00:00Z"})
     assert second["id"] != made["id"]
-    assert put(operator, "commitments", wanted | {"offering": "off_x"}, 404)
+    assert create(operator, "commitments", wanted | {"offering": "off_x"}, 404)
     listed = operator.get("/api/v1/ops/commitments?sort=-id").json()["items"]
     assert [row["id"] for row in listed] == [second["id"], made["id"]]
-    ended = put(operator, f"commitments/{made['id']}/end", {"at": "2026-12-01T00:00:00Z"})
+    ended = change(operator, f"commitments/{made['id']}", {"until": "2026-12-01T00:00:00Z"})
     assert ended["until"] == "2026-12-01T00:00:00Z"
 
 

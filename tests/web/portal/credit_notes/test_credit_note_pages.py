@@ -243,8 +243,8 @@ def test_the_api_shows_a_tenant_its_credit_notes_and_the_amount_due(kestrel: Ten
         "to_balance": {"amount": "0.000000", "currency": "EUR"},
         "to_grants": {"amount": "0.000000", "currency": "EUR"},
         "lines": [
-            {"n": 1, "amount": {"amount": "0.500000", "currency": "EUR"}, "tax": nothing},
-            {"n": 2, "amount": {"amount": "0.050000", "currency": "EUR"}, "tax": nothing},
+            {"line": 1, "amount": {"amount": "0.500000", "currency": "EUR"}, "tax": nothing},
+            {"line": 2, "amount": {"amount": "0.050000", "currency": "EUR"}, "tax": nothing},
         ],
         "issued_at": "2026-11-01T00:05:00Z",
     }
@@ -278,7 +278,7 @@ def test_the_api_shows_operators_invoices_and_credit_notes_of_all_tenants(operat
     (found,) = operator.get(f"/api/v1/ops/invoices?tenant={october.tenant_id}").json()["items"]
     assert (found["id"], found["tenant"]["name"]) == (october.pk, "Kestrel")
     lines = operator.get(f"/api/v1/ops/invoices/{october.pk}/lines").json()["items"]
-    assert [(line["n"], line["credited"]["amount"]) for line in lines] == [(1, "0.500000"), (2, "0.000000")]
+    assert [(line["line"], line["credited"]["amount"]) for line in lines] == [(1, "0.500000"), (2, "0.000000")]
     (listed,) = operator.get(f"/api/v1/ops/credit-notes?invoice={october.pk}").json()["items"]
     assert (listed["id"], listed["tenant"]["id"]) == (note.pk, october.tenant_id)
 

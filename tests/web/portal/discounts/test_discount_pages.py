@@ -24,6 +24,7 @@ from tests.billing.agreements.agreed_terms import NOW, START, close_and_get_invo
 from tests.billing.histories import EURO, HOUR, OPERATOR, add_ended_lease, create_priced_offering
 from tests.simulation import TenantContext
 from tests.tenants.tenant_setup import ApiClient
+from tests.web.keyed_requests import patch_json, post_keyed
 from tests.web.portal.page_text import page_words
 from web.api.invoices import _rule_text
 
@@ -36,9 +37,15 @@ def _now() -> Iterator[None]:
         yield
 
 
-def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> Any:
-    answer = client.put(f"/api/v1/ops/{path}", body, content_type="application/json")
+def create(client: Client, path: str, body: dict[str, Any], status: int = 201) -> Any:
+    answer = post_keyed(client, f"/api/v1/ops/{path}", body)
     assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def change(client: Client, path: str, body: dict[str, Any]) -> Any:
+    answer = patch_json(client, f"/api/v1/ops/{path}", body)
+    assert answer.status_code == 200, answer.content
     return answer.json()
 
 
@@ -198,20 +205,20 @@ def test_invalid_discount_terms_show_an_error_on_the_page(operator: Client, type
 def test_operators_create_and_end_campaigns_discounts_and_minimums_over_the_api(
     kestrel: TenantContext, operator: Client
 ) -> None:
-    made = put(operator, "campaigns", {"code": "autumn-26", "name": "Autumn", "amount": "5.00", "currency": "EUR"})
+    made = create(operator, "campaigns", {"code": "autumn-26", "name": "Autumn", "amount": "5.00", "currency": "EUR"})
     assert (made["code"], made["amount"]["amount"], made["redeemed"]) == ("AUTUMN-26", "5.000000", 0)
-    assert put(operator, f"campaigns/{made['id']}/end", {"at": None})["until"] is not None
-    given = put(operator, "discounts", {"tenant": kestrel.tenant.pk, "name": "Partner", "percent": "7", "months": 2})
+    assert change(operator, f"campaigns/{made['id']}", {"until": None})["until"] is not None
+    given = create(operator, "discounts", {"tenant": kestrel.tenant.pk, "name": "Partner", "percent": "7", "months": 2})
     assert (given["percent"], given["last_month"], given["tenant"]["name"]) == ("7.00", "2026-12", "Kestrel")
-    assert put(operator, f"discounts/{given['id']}/end", {"last_month": None})["last_month"] == "2026-11"
-    least = put(
+    assert change(operator, f"discounts/{given['id']}", {"last_month": None})["last_month"] == "2026-11"
+    least = create(
         operator, "minimum-spends", {"tenant": kestrel.tenant.pk, "amount": "100", "since": "2026-12-01T00:00:00Z"}
     )
-    ended = put(operator, f"minimum-spends/{least['id']}/end", {"at": "2026-12-05T00:00:00Z"})
+    ended = change(operator, f"minimum-spends/{least['id']}", {"until": "2026-12-05T00:00:00Z"})
     assert ended["until"] == "2026-12-05T00:00:00Z"
     for name in ("campaigns", "discounts", "minimum-spends"):
         assert operator.get(f"/api/v1/ops/{name}").json()["total_estimate"] == 1
-    assert put(operator, "minimum-spends", {"tenant": kestrel.tenant.pk, "amount": "-1"}, 400)["code"] == "invalid"
+    assert create(operator, "minimum-spends", {"tenant": kestrel.tenant.pk, "amount": "-1"}, 400)["code"] == "invalid"
     with staff_scope():
         assert tenant_discounts.get_discount(given["id"]).percent_bp == 700
 

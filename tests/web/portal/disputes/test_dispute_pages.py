@@ -21,6 +21,7 @@ from tests.billing.histories import HOUR, add_ended_lease, create_priced_offerin
 from tests.billing.payments.payable_invoices import MIRA, NOW, fail_next_charges, process_payment, request_payment
 from tests.simulation import TenantContext
 from tests.tenants.tenant_setup import ApiClient
+from tests.web.keyed_requests import patch_json
 from tests.web.portal.page_text import page_words
 from web.portal.invoices import invoice_disputes
 
@@ -247,7 +248,7 @@ def test_the_api_opens_withdraws_and_accepts_disputes(
     kestrel: TenantContext, operator: Client, october: Invoice
 ) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
-    values = {"invoice": october.pk, "lines": [{"n": 1, "amount": "0.50"}, {"n": 2}], "reason": WHY}
+    values = {"invoice": october.pk, "lines": [{"line": 1, "amount": "0.50"}, {"line": 2}], "reason": WHY}
     made = api.send("POST", "/api/v1/disputes", values)
     assert made.status_code == 201, made.content
     first, second = made.json()["items"]
@@ -256,7 +257,7 @@ def test_the_api_opens_withdraws_and_accepts_disputes(
     assert api.get(f"/api/v1/disputes?invoice={october.pk}").json()["total_estimate"] == 2
     assert api.send("POST", "/api/v1/disputes", values).status_code == 409
     assert api.send("POST", "/api/v1/disputes", values | {"invoice": "inv_none"}).status_code == 400
-    twice = values | {"lines": [{"n": 1}, {"n": 1, "amount": "0.01"}]}
+    twice = values | {"lines": [{"line": 1}, {"line": 1, "amount": "0.01"}]}
     assert b"Line 1 is listed twice." in api.send("POST", "/api/v1/disputes", twice).content
     done = api.send("POST", f"/api/v1/disputes/{second['id']}/withdraw", {})
     assert done.json()["status"] == "withdrawn"
@@ -266,9 +267,9 @@ def test_the_api_opens_withdraws_and_accepts_disputes(
     assert body["leases"][0]["lease"].startswith("lse_")
     answer = {"status": "accepted", "amount": "0.40", "answer": "an hour of it"}
     where = f"/api/v1/ops/disputes/{first['id']}"
-    accepted = operator.put(where, answer, content_type="application/json").json()
+    accepted = patch_json(operator, where, answer).json()
     assert (accepted["status"], accepted["steps"][1]["amount"]["amount"]) == ("accepted", "0.400000")
-    again = operator.put(where, {"status": "declined", "answer": "no"}, content_type="application/json")
+    again = patch_json(operator, where, {"status": "declined", "answer": "no"})
     assert again.status_code == 409
     assert operator.get("/api/v1/ops/disputes?status=open").json()["total_estimate"] == 0
     assert api.get(f"/api/v1/invoices/{october.pk}").json()["disputable_until"] == "2026-11-16T00:00:00Z"
@@ -276,6 +277,6 @@ def test_the_api_opens_withdraws_and_accepts_disputes(
 
 def test_the_api_declines_a_dispute_with_a_reason(operator: Client, october: Invoice) -> None:
     where = f"/api/v1/ops/disputes/{opened(october).pk}"
-    assert operator.put(where, {"status": "declined"}, content_type="application/json").status_code == 400
-    done = operator.put(where, {"status": "declined", "answer": "it ran"}, content_type="application/json")
+    assert patch_json(operator, where, {"status": "declined"}).status_code == 400
+    done = patch_json(operator, where, {"status": "declined", "answer": "it ran"})
     assert (done.json()["status"], done.json()["answer"]) == ("declined", "it ran")

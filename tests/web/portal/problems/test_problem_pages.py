@@ -82,7 +82,7 @@ def test_a_change_by_session_without_csrf_token_is_a_problem_of_its_own(delta: T
     for user, path in ((delta.owner, "projects"), (delta.owner, "ops/campaigns")):
         client = Client(enforce_csrf_checks=True)
         client.force_login(user)
-        answer = client.generic("PUT" if path.startswith("ops") else "POST", f"/api/v1/{path}", "{}")
+        answer = client.post(f"/api/v1/{path}", "{}", content_type="application/json")
         problem = answer.json()
         assert (answer.status_code, problem["code"]) == (403, "csrf-failed"), path
         assert problem["title"] == "The CSRF token is missing or wrong"

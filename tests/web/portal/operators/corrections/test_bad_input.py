@@ -29,6 +29,7 @@ from tests.billing.ledger.ledger_rows import transfers_of
 from tests.billing.payments.payable_invoices import NOW
 from tests.simulation import TenantContext
 from tests.tenants.tenant_setup import ApiClient
+from tests.web.keyed_requests import post_keyed
 
 pytestmark = pytest.mark.django_db
 WHY = "it was down"
@@ -87,28 +88,28 @@ def test_a_void_invoice_is_not_credited(operator: Client, october: Invoice) -> N
     assert "This invoice is void." in words(answer)
     whole = operator.post(f"/ops/invoices/{october.pk}/credit/?seen=0", {"reason": WHY})
     assert "This invoice is void." in words(whole)
-    for body in ({}, {"lines": [{"n": 1, "amount": "0.50"}]}):
-        found = put(operator, october, body)
+    for body in ({}, {"lines": [{"line": 1, "amount": "0.50"}]}):
+        found = credit(operator, october, body)
         assert (found.status_code, found.json()["detail"]) == (409, "This invoice is void.")
     assert nothing(october)
     assert transfers_of(october) == before
 
 
-def put(operator: Client, invoice: Invoice, body: dict[str, Any]) -> Any:
+def credit(operator: Client, invoice: Invoice, body: dict[str, Any]) -> Any:
     where = f"/api/v1/ops/invoices/{invoice.pk}/credit-note"
-    return operator.put(where, {"seen": "0", "reason": WHY} | body, content_type="application/json")
+    return post_keyed(operator, where, {"credited": "0", "reason": WHY} | body)
 
 
 def test_the_api_credits_a_part_once_and_then_the_remaining_amount(operator: Client, october: Invoice) -> None:
-    part = {"lines": [{"n": 1, "amount": "0.50"}]}
-    made = put(operator, october, part)
-    assert made.status_code == 200, made.content
+    part = {"lines": [{"line": 1, "amount": "0.50"}]}
+    made = credit(operator, october, part)
+    assert made.status_code == 201, made.content
     assert (made.json()["total"]["amount"], made.json()["tenant"]["name"]) == ("0.500000", "Kestrel")
-    assert made.json()["lines"][0]["n"] == 1
-    again = put(operator, october, part)
+    assert made.json()["lines"][0]["line"] == 1
+    again = credit(operator, october, part)
     assert again.status_code == 409
     assert "has been credited" in again.json()["detail"]
-    rest = put(operator, october, {"seen": "0.50"})
+    rest = credit(operator, october, {"credited": "0.50"})
     assert (rest.json()["total"]["amount"], rest.json()["reason"]) == ("1.500000", WHY)
     assert operator.get("/api/v1/ops/credit-notes").json()["total_estimate"] == 2
 
@@ -116,27 +117,27 @@ def test_the_api_credits_a_part_once_and_then_the_remaining_amount(operator: Cli
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"lines": [{"n": 1, "amount": "2.01"}]}, "of line 1 can be credited"),
-        ({"lines": [{"n": 9, "amount": "1"}]}, "The invoice has no line 9."),
-        ({"lines": [{"n": 1, "amount": "0"}]}, "The credit for line 1 is zero"),
-        ({"lines": [{"n": 1, "amount": "one"}]}, "'one' is not an amount in EUR"),
-        ({"lines": [{"n": 1, "amount": "1"}, {"n": 1, "amount": "1"}]}, "Line 1 is listed twice."),
+        ({"lines": [{"line": 1, "amount": "2.01"}]}, "of line 1 can be credited"),
+        ({"lines": [{"line": 9, "amount": "1"}]}, "The invoice has no line 9."),
+        ({"lines": [{"line": 1, "amount": "0"}]}, "The credit for line 1 is zero"),
+        ({"lines": [{"line": 1, "amount": "one"}]}, "'one' is not an amount in EUR"),
+        ({"lines": [{"line": 1, "amount": "1"}, {"line": 1, "amount": "1"}]}, "Line 1 is listed twice."),
         ({"lines": []}, "lines"),
-        ({"seen": "x"}, "'x' is not an amount in EUR"),
+        ({"credited": "x"}, "'x' is not an amount in EUR"),
         ({"reason": "x" * 151}, "A reason must have 1 to 150 characters."),
     ],
 )
 def test_an_invalid_credit_is_refused_over_the_api_with_a_reason(
     body: dict[str, Any], said: str, operator: Client, october: Invoice
 ) -> None:
-    answer = put(operator, october, body)
+    answer = credit(operator, october, body)
     assert answer.status_code == 400
     assert said in answer.content.decode()
     assert nothing(october)
 
 
 def test_a_draft_is_not_credited(operator: Client, november: Invoice) -> None:
-    assert put(operator, november, {}).json()["detail"] == "This invoice is draft."
+    assert credit(operator, november, {}).json()["detail"] == "This invoice is draft."
     assert nothing(november)
 
 
@@ -149,7 +150,7 @@ def test_a_void_or_draft_invoice_cannot_be_disputed(
         void(october)
     page = payer.post(f"/invoices/{invoice.pk}/dispute/", {"line": "1", "reason": WHY}, follow=True)
     assert f"This invoice is {kind}." in words(page)
-    body = {"invoice": invoice.pk, "lines": [{"n": 1}], "reason": WHY}
+    body = {"invoice": invoice.pk, "lines": [{"line": 1}], "reason": WHY}
     answer = api.send("POST", "/api/v1/disputes", body)
     assert answer.status_code == 409
     assert f"This invoice is {kind}." in answer.json()["detail"]
@@ -164,7 +165,7 @@ def test_an_invalid_dispute_amount_is_refused(amount: str, payer: Client, api: A
     typed = {"line": "1", "amount": amount, "reason": WHY}
     page = payer.post(f"/invoices/{october.pk}/dispute/", typed, follow=True)
     assert "Dispute opened" not in words(page)
-    body = {"invoice": october.pk, "lines": [{"n": 1, "amount": amount}], "reason": WHY}
+    body = {"invoice": october.pk, "lines": [{"line": 1, "amount": amount}], "reason": WHY}
     answer = api.send("POST", "/api/v1/disputes", body)
     assert answer.status_code == 400
     assert len(answer.json()["detail"]) > 10
@@ -181,7 +182,7 @@ def test_a_correction_credits_at_most_the_charged_amount() -> None:
 def test_tenants_cannot_propose_corrections(payer: Client, api: Any, kestrel: TenantContext) -> None:
     _, _, lease = create_ten_hour_lease()
     span = {"since": "2026-10-05T02:00:00Z", "until": "2026-10-05T05:00:00Z", "reason": WHY}
-    assert api.send("PUT", f"/api/v1/ops/leases/{lease.pk}/correction", span).status_code in (401, 403, 404)
+    assert api.send("POST", f"/api/v1/ops/leases/{lease.pk}/correction", span).status_code in (401, 403, 404)
     typed = {
         "what": "back",
         "lease": lease.pk,

@@ -29,6 +29,7 @@ from tests.billing.corrections.correction_setup import (
     propose_price,
 )
 from tests.billing.histories import EURO, add_running_lease, create_customer, create_priced_offering
+from tests.web.keyed_requests import patch_json, post_keyed
 from tests.web.portal.page_text import page_words
 
 pytestmark = pytest.mark.django_db
@@ -148,8 +149,9 @@ def test_an_invalid_correction_shows_its_error(author: Client, typed: dict[str, 
     assert not Correction.objects.exists()
 
 
-def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> Any:
-    answer = client.put(f"/api/v1/ops/{path}", body, content_type="application/json")
+def send(client: Client, path: str, body: dict[str, Any], status: int = 200) -> Any:
+    act = patch_json if path.startswith("corrections/") else post_keyed
+    answer = act(client, f"/api/v1/ops/{path}", body)
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -157,23 +159,24 @@ def put(client: Client, path: str, body: dict[str, Any], status: int = 200) -> A
 def test_the_api_proposes_approves_and_withdraws_corrections(author: Client, other: Client) -> None:
     _, _, lease = create_ten_hour_lease()
     span = {"since": "2026-10-05T02:00:00Z", "until": "2026-10-05T05:00:00Z", "reason": WHY}
-    made = put(author, f"leases/{lease.pk}/correction", span)
+    made = send(author, f"leases/{lease.pk}/correction", span, 201)
     (share,) = made["shares"]
     (change,) = share["changes"]
     assert (change["before"]["amount"], change["after"]["amount"]) == ("20.000000", "14.000000")
     where = f"corrections/{made['id']}"
-    put(author, where, {"status": "approved", "seal": made["seal"]}, 409)
-    assert put(other, where, {"status": "approved", "seal": made["seal"]})["status"] == "booked"
+    send(author, where, {"status": "approved", "seal": made["seal"]}, 409)
+    assert send(other, where, {"status": "approved", "seal": made["seal"]})["status"] == "booked"
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
-    price = put(
+    price = send(
         author,
         f"price-versions/{version.pk}/correction",
         span | {"per_hour": "1.50", "since": "2026-10-05T00:00:00Z"},
+        201,
     )
     assert (price["kind"], price["per_hour"]["amount"]) == ("price", "1.500000000")
-    assert put(other, f"corrections/{price['id']}", {"status": "withdrawn"})["status"] == "withdrawn"
-    put(author, "price-versions/x/correction", span | {"per_hour": "1"}, 404)
-    put(author, "leases/lse_none/correction", span, 404)
+    assert send(other, f"corrections/{price['id']}", {"status": "withdrawn"})["status"] == "withdrawn"
+    send(author, "price-versions/x/correction", span | {"per_hour": "1"}, 404)
+    send(author, "leases/lse_none/correction", span, 404)
     assert author.get("/api/v1/ops/corrections?status=booked").json()["total_estimate"] == 1
 
 

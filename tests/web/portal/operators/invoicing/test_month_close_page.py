@@ -36,6 +36,7 @@ from tests.billing.payments.payable_invoices import (
     request_payment,
 )
 from tests.billing.tax.taxed_tenants import LUMEN, set_tax_rate
+from tests.web.keyed_requests import patch_json
 
 pytestmark = pytest.mark.django_db
 OCTOBER = "2026-10"
@@ -192,7 +193,5 @@ def test_a_month_is_closed_over_the_api(operator: Client) -> None:
     used()
     body = operator.get("/api/v1/ops/month-closes/2026-10").json()
     assert [item["state"] for item in body["items"]].count("pending") == 2
-    body = operator.put(
-        "/api/v1/ops/month-closes/2026-10", '{"state": "closed"}', content_type="application/json"
-    ).json()
+    body = patch_json(operator, "/api/v1/ops/month-closes/2026-10", {"state": "closed"}).json()
     assert [item["name"] for item in body["items"] if item["state"] != "done"] == ["Everything is collected"]

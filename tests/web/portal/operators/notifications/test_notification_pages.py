@@ -16,6 +16,7 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.billing.emails.test_invoice_emails import LATER, add_member, send
 from tests.billing.payments.payable_invoices import create_final_invoice, fail_next_charges
 from tests.billing.refunds.refund_setup import create_paid_invoice, payment_of, process_refund, request_refund
+from tests.web.keyed_requests import patch_json
 
 pytestmark = pytest.mark.django_db
 
@@ -70,11 +71,11 @@ def test_an_undelivered_email_is_listed_and_resent_over_the_api(operator: Client
         (found,) = operator.get("/api/v1/ops/notifications", {"undelivered_reason": "no_recipient"}).json()["items"]
         assert (found["id"], found["kind"], found["subject_id"]) == (letter.pk, "invoice-final", invoice.pk)
         assert (found["tenant"]["id"], found["sent_at"], found["due_at"]) == (invoice.tenant_id, None, None)
-        address, body = f"/api/v1/ops/notifications/{letter.pk}/resend", {"status": "waiting"}
-        assert operator.put(address, {"status": "sent"}, content_type="application/json").status_code == 400
-        again = operator.put(address, body, content_type="application/json")
+        address, body = f"/api/v1/ops/notifications/{letter.pk}", {"status": "waiting"}
+        assert patch_json(operator, address, {"status": "sent"}).status_code == 400
+        again = patch_json(operator, address, body)
         assert (again.status_code, again.json()["undelivered_reason"]) == (200, "")
-        assert operator.put(address, body, content_type="application/json").status_code == 409
+        assert patch_json(operator, address, body).status_code == 409
 
 
 def test_only_the_oldest_unsent_emails_are_loaded_but_all_are_counted() -> None:

@@ -20,6 +20,7 @@ from tests.billing.refunds.refund_setup import (
     refunds_of,
     request_refund,
 )
+from tests.web.keyed_requests import patch_json, post_keyed
 
 pytestmark = pytest.mark.django_db
 
@@ -86,9 +87,9 @@ def test_a_stuck_refund_is_retried_on_the_page_and_over_the_api(operator: Client
         assert operator.post(again)["Location"] == address(invoice)
         assert b"is pending" in operator.post(again, follow=True).content
         assert process_refund(stuck).status == "stuck"
-        api, body = f"/api/v1/ops/refunds/{stuck.pk}/retry", {"status": "pending"}
-        assert operator.put(api, body, content_type="application/json").json()["status"] == "pending"
-        assert operator.put(api, body, content_type="application/json").status_code == 409
+        api, body = f"/api/v1/ops/refunds/{stuck.pk}", {"status": "pending"}
+        assert patch_json(operator, api, body).json()["status"] == "pending"
+        assert patch_json(operator, api, body).status_code == 409
     assert operator.post("/ops/refunds/ref_gone/retry/").status_code == 404
     assert (process_refund(stuck).status, refunded_amounts(invoice)) == ("succeeded", [40])
 
@@ -97,15 +98,15 @@ def test_a_stuck_refund_is_retried_on_the_page_and_over_the_api(operator: Client
 def test_a_repeated_refund_request_over_the_api_refunds_once(operator: Client) -> None:
     invoice = create_paid_invoice()
     api = f"/api/v1/ops/payments/{payment_of(invoice).pk}/refund"
-    wanted = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
+    wanted = {"amount": "0.50", "refunded": "0", "reason": "wrong slice"}
     with clock.frozen_at(NOW):
-        first = operator.put(api, wanted, content_type="application/json")
-        assert (first.status_code, first.json()["status"]) == (200, "pending")
-        assert operator.put(api, wanted, content_type="application/json").status_code == 409
+        first = post_keyed(operator, api, wanted)
+        assert (first.status_code, first.json()["status"]) == (201, "pending")
+        assert post_keyed(operator, api, wanted).status_code == 409
         process_refund(refunds_of(invoice)[0])
-        assert operator.put(api, wanted, content_type="application/json").status_code == 409
-        for odd in ({"amount": "x"}, {"seen": "x"}, {"amount": "9.00", "seen": "0.50"}):
-            assert operator.put(api, {**wanted, **odd}, content_type="application/json").status_code == 400
+        assert post_keyed(operator, api, wanted).status_code == 409
+        for odd in ({"amount": "x"}, {"refunded": "x"}, {"amount": "9.00", "refunded": "0.50"}):
+            assert post_keyed(operator, api, {**wanted, **odd}).status_code == 400
     (found,) = operator.get("/api/v1/ops/refunds", {"payment": payment_of(invoice).pk}).json()["items"]
     assert (found["status"], found["amount"]["currency"], found["why"]) == ("succeeded", "EUR", "wrong slice")
     assert refunded_amounts(invoice) == [50]

@@ -15,6 +15,7 @@ from tests.billing.agreements.agreed_terms import NOW, set_tiered_price
 from tests.billing.histories import EURO, HOUR, add_ended_lease, create_customer, create_priced_offering, utc
 from tests.simulation import create_tenant
 from tests.tenants.tenant_setup import ApiClient
+from tests.web.keyed_requests import post_keyed
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(days=1)
@@ -104,14 +105,14 @@ def test_publishing_tiers_over_the_api_is_idempotent(operator: Client) -> None:
     }
     path = f"/api/v1/ops/offerings/{offering.pk}/price"
     with clock.frozen_at(NOW):
-        first = operator.put(path, body, content_type="application/json")
-        assert (first.status_code, first.json()["model"]) == (200, "package"), first.content
-        assert operator.put(path, body, content_type="application/json").json()["id"] == first.json()["id"]
-        own = operator.put(path, body | {"tenant": tenant.pk}, content_type="application/json")
+        first = post_keyed(operator, path, body)
+        assert (first.status_code, first.json()["model"]) == (201, "package"), first.content
+        assert post_keyed(operator, path, body).json()["id"] == first.json()["id"]
+        own = post_keyed(operator, path, body | {"tenant": tenant.pk})
         assert own.json()["tiers"] == [{"from_hours": "24", "until_hours": None, "price": "60"}]
-        again = operator.put(path, body | {"tenant": tenant.pk}, content_type="application/json")
+        again = post_keyed(operator, path, body | {"tenant": tenant.pk})
         assert again.json()["id"] == own.json()["id"]
-        odd = operator.put(path, body | {"model": "volume"}, content_type="application/json")
+        odd = post_keyed(operator, path, body | {"model": "volume"})
         assert (odd.status_code, odd.json()["code"]) == (400, "invalid")
 
 

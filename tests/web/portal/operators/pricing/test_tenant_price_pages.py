@@ -16,6 +16,7 @@ from tenants.services.rls import tenant_scope
 from tests import simulation
 from tests.billing.histories import EURO, OPERATOR, add_ended_lease
 from tests.simulation import Simulation, TenantContext
+from tests.web.keyed_requests import patch_json, post_keyed
 
 pytestmark = pytest.mark.django_db
 
@@ -109,18 +110,18 @@ def test_a_tenant_price_is_set_and_ended_over_the_api(
     offering = simulation.offering("whole-gpu")
     address, wanted = f"/api/v1/ops/offerings/{offering.pk}/price", {"per_hour": "1.25"}
     for bad in ({"until": "2027-01-01T00:00:00Z"}, {"free": True}):
-        assert operator.put(address, {**wanted, **bad}, "application/json").status_code == 400
+        assert post_keyed(operator, address, {**wanted, **bad}).status_code == 400
     wanted["tenant"], wanted["since"] = kestrel.tenant.pk, "2026-12-01T00:00:00Z"
-    first, again = (operator.put(address, wanted, "application/json").json() for _ in range(2))
+    first, again = (post_keyed(operator, address, wanted).json() for _ in range(2))
     assert (first, first["tenant"], first["own"]) == (again, kestrel.tenant.pk, True)
     listed = operator.get("/api/v1/ops/price-versions", {"offering": offering.pk}).json()["items"]
     assert [each["tenant"] for each in listed] == [None]
     mine = operator.get("/api/v1/ops/price-versions", {"tenant": kestrel.tenant.pk}).json()["items"]
     assert [each["id"] for each in mine] == [first["id"]]
-    end = f"/api/v1/ops/price-versions/{first['id']}/end"
-    assert operator.put(end, {}, "application/json").json()["errors"][0]["field"] == "at"
-    assert operator.put(end, {"at": None}, "application/json").status_code == 400, "it has not begun yet"
-    done = operator.put(end, {"at": "2027-01-01T00:00:00Z"}, "application/json")
+    end = f"/api/v1/ops/price-versions/{first['id']}"
+    assert patch_json(operator, end, {}).json()["errors"][0]["field"] == "until"
+    assert patch_json(operator, end, {"until": None}).status_code == 400, "it has not begun yet"
+    done = patch_json(operator, end, {"until": "2027-01-01T00:00:00Z"})
     assert done.json()["until"] == "2027-01-01T00:00:00Z"
 
 
