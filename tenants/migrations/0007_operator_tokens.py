@@ -25,7 +25,7 @@ ALTER TABLE tenants_operatoridempotencyrecord NO FORCE ROW LEVEL SECURITY, DISAB
 class Migration(migrations.Migration):
     """Add the tables of operators' tokens and of their responses."""
 
-    dependencies = [("tenants", "0010_request_counts")]
+    dependencies = [("tenants", "0006_request_counts")]
 
     operations = [
         migrations.CreateModel(
