@@ -35,8 +35,8 @@ class RunningApportionment:
     """Splits a rounded amount into consecutive pieces without keeping them.
 
     Pieces are fractions over `unit` and come out as integers, each less than one away from its exact
-    value; the first also carries the rounding of the whole. Together they equal the whole, whatever
-    their signs.
+    value; the first that is not zero also carries the rounding of the whole. Together they equal the
+    whole, whatever their signs.
     """
 
     def __init__(self, whole: int, *, exact: int, unit: int) -> None:
@@ -46,6 +46,7 @@ class RunningApportionment:
     def next(self, exact: int) -> int:
         """Return the next piece."""
         before, self._seen = self._seen // self.unit, self._seen + exact
-        piece = self._seen // self.unit - before + self._rounded
-        self._rounded = 0
+        piece = self._seen // self.unit - before
+        if exact:
+            piece, self._rounded = piece + self._rounded, 0
         return piece

@@ -26,12 +26,13 @@ class CostShareOut(serializers.Serializer[Any]):
     unit_seconds = serializers.IntegerField()
     amount = MoneyOut(help_text="Before tax.")
     tax = MoneyOut()
-    total = MoneyOut()
+    credited = MoneyOut(help_text="Given back by credit notes, with its tax.")
+    total = MoneyOut(help_text="Amount and tax, less what was credited.")
 
 
 @extend_schema_serializer(many=False)
 class CostAllocationOut(serializers.Serializer[Any]):
-    """Allocation of an invoice; its parts add up to the invoice's total.
+    """Allocation of an invoice; its parts add up to the invoice's total less its credit notes.
 
     Every line is divided on its own, in whole minor units by largest remainder.
     """
@@ -63,6 +64,7 @@ def allocation_body(invoice: Invoice, request: Request) -> dict[str, Any]:
                 "unit_seconds": part.unit_seconds,
                 "amount": money_out(part.net, currency),
                 "tax": money_out(part.tax, currency),
+                "credited": money_out(part.credited, currency),
                 "total": money_out(part.total, currency),
             }
             for part in parts

@@ -48,7 +48,8 @@ class CoveredUsage:
     committed: int
     uses: dict[ChargeKey, int]
     lines: dict[LineKey, int]
-    reductions: dict[LineKey, int]  # over 3600·10⁹
+    amounts: dict[LineKey, int]  # at the price of the usage, over 3600·10⁹
+    reductions: dict[LineKey, int]  # of them
     unused: int
 
 
@@ -145,11 +146,12 @@ def _covered_usage(
     earlier = covered_unit_seconds((each.use for each in charges if not each.here), free)
     covered = covered_unit_seconds((each.use for each in charges if each.here), free)
     for n, commitment in enumerate(together):
-        lines, reductions = defaultdict[LineKey, int](int), defaultdict[LineKey, int](int)
+        lines, amounts, reductions = (defaultdict[LineKey, int](int) for _ in range(3))
         for each in charges:
             if each.here and (seconds := covered[n].get(each.use.key)):
                 paid = 0 if counted.late else commitment.nano_per_hour
                 lines[each.line] += seconds
+                amounts[each.line] += each.use.nano_per_hour * seconds
                 reductions[each.line] += max(each.use.nano_per_hour - paid, 0) * seconds
         since, until = spans[n]
         yield CoveredUsage(
@@ -157,6 +159,7 @@ def _covered_usage(
             committed=commitment.units * (until - since),
             uses={**earlier[n], **covered[n]},  # type: ignore[dict-item]  # the keys that _month_charges gave
             lines=dict(lines),
+            amounts=dict(amounts),
             reductions=dict(reductions),
             unused=free[n].left,
         )

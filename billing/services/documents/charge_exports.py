@@ -14,6 +14,7 @@ from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
 from billing.models import Invoice, InvoiceAdjustment, RatedCharge
 from billing.services.adjustments import month_adjustments
 from billing.services.documents import invoice_bundles
+from billing.services.documents.invoice_bundles import ChargedUsage
 from broker.models import Lease, Volume
 from tenants.services.rls import tenant_scope
 
@@ -78,6 +79,15 @@ def billed_charges(invoice: Invoice) -> Iterator[BilledCharge | BilledAdjustment
         )
         for line, exact in whole.items()
     }
+    for charge, resource in read_charges(invoice, charged):
+        line = charge.project_id, charge.offering_id, charge.price_version_id
+        yield BilledCharge(charge, resource, cuts[line].next(int(charge.exact_num) * 10**BILLED_DECIMALS))
+    for each in carried:
+        yield BilledAdjustment(each, cuts[each.line].next(int(each.exact_num) * 10**BILLED_DECIMALS))
+
+
+def read_charges(invoice: Invoice, charged: ChargedUsage) -> Iterator[tuple[RatedCharge, RequestedResource]]:
+    """Yield the charges that were read before, lease by lease, with the lease or volume."""
     leases = sorted(charged.last)
     for at in range(0, len(leases), LEASES_PER_QUERY):
         some = leases[at : at + LEASES_PER_QUERY]
@@ -97,9 +107,4 @@ def billed_charges(invoice: Invoice) -> Iterator[BilledCharge | BilledAdjustment
             )
         for charge in found:
             if charge.seq <= charged.last[charge.lease_id]:
-                line = charge.project_id, charge.offering_id, charge.price_version_id
-                yield BilledCharge(
-                    charge, requests[charge.lease_id], cuts[line].next(int(charge.exact_num) * 10**BILLED_DECIMALS)
-                )
-    for each in carried:
-        yield BilledAdjustment(each, cuts[each.line].next(int(each.exact_num) * 10**BILLED_DECIMALS))
+                yield charge, requests[charge.lease_id]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from billing.domain.csv_tables import render_csv
 from billing.domain.money import decimal_string, format_fixed_point
 from billing.models import Invoice
-from billing.services.documents import focus_exports
 from billing.services.documents.charge_exports import BILLED_DECIMALS, BilledAdjustment, BilledCharge, billed_charges
+from billing.services.documents.focus import focus_exports
 from billing.services.documents.line_names import name_lines
 from broker.models import Offering
 from tenants.models import Project

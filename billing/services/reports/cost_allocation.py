@@ -1,15 +1,17 @@
 """Allocate an invoice's cost by project, by requesting user, or by a lease tag.
 
 Every line is apportioned separately, in whole minor units by the largest remainder, so that the
-parts add up to the line, and all of them to the invoice.
+parts add up to the line, and all of them to the invoice. What was credited of a line is apportioned in
+the same way; a credit for one lease goes where that lease goes.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from billing.domain.apportionment import apportion
-from billing.models import Invoice
+from billing.models import Invoice, InvoiceLine
 from billing.services.adjustments.month_amounts import LineKey
+from billing.services.reports.credited_lines import credited_lines
 from broker.models import Lease
 from ports.postgres.sql_statements import query_rows
 from tenants.models import Project
@@ -27,31 +29,57 @@ class CostShare:
     unit_seconds: int
     net: int
     tax: int
+    credited: int = 0  # by credit notes, with its tax
 
     @property
     def total(self) -> int:
-        return self.net + self.tax
+        """The cost after credit notes."""
+        return self.net + self.tax - self.credited
 
 
 def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare]:
-    """Return the shares, the largest first; they add up to the invoice.
+    """Return the shares, the largest first; they add up to the invoice less its credit notes.
 
     Call in the tenant's RLS scope.
     """
     rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag)
     exact = defaultdict[LineKey, dict[str, int]](dict)
-    seconds, net, tax = Counter[str](), Counter[str](), Counter[str]()
+    seconds, net, tax, credited = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for project, offering, price, key, unit_seconds, num in rows:
         exact[project, offering, price][key or ""] = int(num)
         seconds[key or ""] += unit_seconds
     for line in invoice.lines.order_by("n"):
-        # A line without charges cannot be attributed: it goes to the empty key.
-        weights = exact.get((line.project_id, line.offering_id, line.price_version_id)) or {"": 0}
+        weights = _line_weights(exact, line)
         net.update(apportion(line.minor, weights))
         tax.update(apportion(line.tax_minor, weights))
-    names = {"": NO_KEY_NAMES.get(by, f"without the tag {tag}")} | _key_names(by, set(net))
-    found = [CostShare(key, names.get(key, key), seconds[key], net[key], tax[key]) for key in net]
+    for each in credited_lines(invoice):
+        weights = _line_weights(exact, each.line)
+        if each.lease_id:
+            weights = {_lease_key(each.lease_id, each.line, by, tag): 1}
+        credited.update(apportion(each.minor, weights))
+        credited.update(apportion(each.tax_minor, weights))
+    names = {"": NO_KEY_NAMES.get(by, f"without the tag {tag}")} | _key_names(by, {*net, *credited})
+    found = [
+        CostShare(key, names.get(key, key), seconds[key], net[key], tax[key], credited[key])
+        for key in dict.fromkeys((*net, *credited))
+    ]
     return sorted(found, key=lambda part: (-part.total, part.name, part.key))
+
+
+def _line_weights(exact: dict[LineKey, dict[str, int]], line: InvoiceLine) -> dict[str, int]:
+    """Return the cost of a line by key.
+
+    A line without charges cannot be attributed: it goes to the empty key.
+    """
+    return exact.get((line.project_id, line.offering_id, line.price_version_id)) or {"": 0}
+
+
+def _lease_key(lease_id: str, line: InvoiceLine, by: str, tag: str) -> str:
+    """Return the key that a lease of a line belongs to."""
+    if by == "project":
+        return line.project_id
+    requested_by, tags = Lease.objects.values_list("requested_by", "tags").get(pk=lease_id)
+    return str(requested_by) if by == "user" else str(tags.get(tag, ""))
 
 
 def invoice_tag_names(invoice: Invoice) -> list[str]:

@@ -119,7 +119,7 @@ def test_csv_exports_include_the_minimum_line() -> None:
     with tenant_scope(tenant.pk):
         rows = list(csv.DictReader("".join(csv_exports.csv_text(final, "focus")).splitlines()))
         assert sum(Decimal(row["BilledCost"]) for row in rows) * 100 == final.total
-        assert [(row["ChargeCategory"], row["ServiceName"]) for row in rows][1:] == [("Purchase", "gpubroker")]
+        assert [(row["ChargeCategory"], row["ServiceName"]) for row in rows][1:] == [("Adjustment", "Account")]
         assert "Minimum spend" in "".join(csv_exports.csv_text(final, "charges"))
 
 

@@ -143,6 +143,7 @@ def test_the_api_returns_the_cost_allocation_and_refuses_invalid_queries() -> No
                 "unit_seconds": HOUR,
                 "amount": two,
                 "tax": two | {"amount": "0.000000"},
+                "credited": two | {"amount": "0.000000"},
                 "total": two,
             }
         ]

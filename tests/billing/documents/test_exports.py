@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from billing.models import Invoice, RatedCharge
 from billing.services.catalogue import tenant_prices
-from billing.services.documents import charge_exports, csv_exports, focus_exports
+from billing.services.documents import charge_exports, csv_exports
+from billing.services.documents.focus import focus_exports
 from billing.services.invoicing import drafts
 from billing.services.invoicing.month_close import close_month
 from billing.services.rating import lease_rating

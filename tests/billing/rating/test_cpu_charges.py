@@ -77,7 +77,7 @@ def test_the_focus_export_names_cpus_as_their_own_service(tenant: Tenant) -> Non
         found = Invoice.objects.select_related("period", "tenant").get(pk=invoice.pk)
         row, _ = csv.DictReader(io.StringIO("".join(csv_exports.csv_text(found, "focus"))))
     assert (row["ServiceCategory"], row["ServiceName"], row["SkuId"]) == ("Compute", "CPU", cpu_offering().pk)
-    assert json.loads(row["SkuPriceDetails"]) == {"CoreCount": 4, "profile": "4vcpu"}
+    assert json.loads(row["SkuPriceDetails"]) == {"CoreCount": 4, "InstanceType": "4vcpu"}
     assert row["ChargeDescription"].startswith("CPU 4 vCPU, on-demand: ")
 
 

@@ -12,8 +12,9 @@ from billing.domain.money import to_minor
 from billing.models import InvoiceLine, PriceVersion, RatedCharge
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import PriceAlreadyCharged
-from billing.services.documents import csv_exports, focus_exports, invoice_bundles
+from billing.services.documents import csv_exports, invoice_bundles
 from billing.services.documents import line_names as papers
+from billing.services.documents.focus import focus_exports
 from billing.services.invoicing import drafts
 from billing.services.invoicing.month_close import close_month
 from billing.services.periods import billing_periods

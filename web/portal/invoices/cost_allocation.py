@@ -27,6 +27,15 @@ class CostAllocation:
     def total(self) -> int:
         return sum(share.total for share in self.shares)
 
+    @property
+    def credited(self) -> int:
+        return sum(share.credited for share in self.shares)
+
+    @property
+    def label_columns(self) -> int:
+        """The number of columns before the total's amount, of an invoice without tax."""
+        return 3 if self.credited else 2
+
 
 def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocation:
     """Return the invoice's parts for the grouping in the query string."""
