@@ -264,6 +264,9 @@ class EnvironmentSettings(BaseSettings):
     )
     supplier_vat_id: str = Field(default="", description="VAT number of the supplier.")
     supplier_email: str = Field(default="", description="E-mail address for questions about invoices.")
+    supplier_phone: str = Field(
+        default="", description="Phone number for questions about invoices; XRechnung requires one."
+    )
     payment_term_days: int = Field(default=14, ge=0, le=365, description="Days until an invoice is due.")
     dunning_steps: tuple[str, ...] = Field(
         default=("3:remind", "10:remind", "17:suspend", "30:end"),

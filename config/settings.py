@@ -363,6 +363,7 @@ SUPPLIER = {
     "country": env.supplier_country,
     "vat_id": env.supplier_vat_id,
     "email": env.supplier_email,
+    "phone": env.supplier_phone,
 }
 PAYMENT_TERM_DAYS = env.payment_term_days
 DUNNING_STEPS = env.dunning_steps

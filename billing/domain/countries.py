@@ -34,3 +34,11 @@ VI U.S. Virgin Islands|VN Vietnam|VU Vanuatu|WF Wallis and Futuna|WS Samoa|YE Ye
 ZM Zambia|ZW Zimbabwe
 """
 COUNTRY_NAMES = {entry[:2]: entry[3:] for line in _TABLE.split("\n") if line for entry in line.split("|")}
+
+_EURO = "AD AT BE BG CY DE EE ES FI FR GR HR IE IT LT LU LV MC ME MT NL PT SI SK SM VA XK"
+_OTHERS = (
+    "AE AED|AU AUD|BR BRL|CA CAD|CH CHF|CL CLP|CN CNY|CZ CZK|DK DKK|GB GBP|HK HKD|HU HUF|IL ILS|IN INR|IS ISK|JP JPY|"
+    "KR KRW|LI CHF|MX MXN|NO NOK|NZ NZD|PL PLN|RO RON|SA SAR|SE SEK|SG SGD|TH THB|TR TRY|TW TWD|UA UAH|US USD|ZA ZAR"
+)
+# Currencies in which taxes are owed; a country that is not listed owes them in the operator's currency.
+COUNTRY_CURRENCIES = dict.fromkeys(_EURO.split(), "EUR") | dict((entry[:2], entry[3:]) for entry in _OTHERS.split("|"))

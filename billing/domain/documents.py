@@ -105,6 +105,9 @@ class Document:
     foot: str
     reason: str = ""
     draft: bool = False
+    language: str = "en"
+    # Words of the layout, such as `Page {page} of {pages}`, in the language of the document.
+    labels: tuple[tuple[str, str], ...] = ()
 
     def text(self) -> str:
         """Return the document as JSON; the same document gives the same text in every process."""

@@ -33,6 +33,8 @@ class InvoiceParty:
     country: str = ""  # ISO 3166
     vat_id: str = ""
     email: str = ""
+    phone: str = ""  # of the supplier, on electronic invoices
+    language: str = "en"  # of its documents
 
     def as_dict(self) -> dict[str, str]:
         return asdict(self)

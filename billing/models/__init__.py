@@ -1,3 +1,4 @@
+from billing.models.accounting import ExchangeRate
 from billing.models.adjustments import AdjustmentKind, InvoiceAdjustment
 from billing.models.billing_details import BillingDetails
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
@@ -67,6 +68,7 @@ __all__ = [
     "DisputeStatus",
     "DisputeStep",
     "DunningStep",
+    "ExchangeRate",
     "GatewayTransaction",
     "Grant",
     "GrantDraw",

@@ -1,6 +1,7 @@
 """Billing details of a tenant: the name, address and VAT number for its next invoices."""
 
 from django.db import models
+from django.db.models import Q
 
 from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
 from tenants.models import Tenant
@@ -18,9 +19,13 @@ class BillingDetails(models.Model):
     country = models.CharField(max_length=2)
     vat_id = models.CharField(max_length=MAX_VAT_NUMBER_LENGTH, blank=True, default="")
     email = models.EmailField(blank=True, default="")
+    language = models.CharField(max_length=2, default="en", db_default="en")  # of invoices and other documents
     emails_enabled = models.BooleanField(default=True, db_default=True)  # whether invoices are e-mailed
     version = models.PositiveIntegerField(default=1)
     changed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(language__in=["en", "de"]), name="billing_language_known")]
 
     def __str__(self) -> str:
         return self.name
@@ -36,4 +41,5 @@ class BillingDetails(models.Model):
             country=self.country,
             vat_id=self.vat_id,
             email=self.email,
+            language=self.language,
         )

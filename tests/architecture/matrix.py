@@ -62,7 +62,7 @@ from billing.services.invoicing.disputes import dispute_requests
 from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
-from billing.services.tax import tax_determination, tax_rates
+from billing.services.tax import exchange_rates, tax_determination, tax_rates
 from broker.models import Allocation, Lease, LeaseArray, Node, Offering, RelocationPlan, Repartition
 from broker.services.clusters import image_prepulls
 from broker.services.launch_templates import template_store
@@ -269,6 +269,11 @@ def a_tax_rate(world: TenantWithOwner) -> str:
     return str(
         (tax_rates.find_tax_rate(**what) or tax_rates.publish_tax_rate(**what, actor=SYSTEM, now=current_time())).pk
     )
+
+
+def an_exchange_rate(world: TenantWithOwner) -> str:
+    day, rate = date(2020, 1, 31), {"currency": "USD", "rate": 900_000, "source": "ECB"}
+    return str(exchange_rates.add_exchange_rate(**rate, day=day, actor=SYSTEM, now=current_time()).pk)
 
 
 def a_budget(world: TenantWithOwner) -> str:
@@ -700,6 +705,7 @@ THINGS: dict[str, Thing] = {
     "quota": in_its_tenant(a_quota),
     "budget": in_its_tenant(a_budget),
     "tax rate": a_tax_rate,
+    "exchange rate": an_exchange_rate,
     "month": in_its_tenant(a_month),
     "budget to remove": in_its_tenant(a_budget),
     "hold": in_its_tenant(a_hold),
@@ -977,6 +983,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"POST": STAFF}, thing="invoice", writes_on_get=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>/xrechnung": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
@@ -1002,6 +1009,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/grants": fleet(POST=STAFF, audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
+    "api/v1/ops/credit-notes/<str:pk>/xrechnung": fleet(thing="credit note", audited=True),
     "api/v1/ops/payment-terms": fleet(audited=True),
     "api/v1/ops/payment-terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
@@ -1015,6 +1023,8 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True, PATCH=STAFF),
     "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PATCH=STAFF, audited=True),
     "api/v1/ops/tax-rates": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/exchange-rates": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/exchange-rates/<str:pk>": fleet(thing="exchange rate", audited=True),
     "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
@@ -1055,6 +1065,7 @@ ROWS: dict[str, Row] = {
     "api/v1/account-statement": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/account-statement/pdf": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/xrechnung": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/exports/<str:kind>": api("billing", thing="invoice export", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/cost-allocation": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
@@ -1088,6 +1099,7 @@ ROWS: dict[str, Row] = {
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>/pdf": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
+    "api/v1/credit-notes/<str:pk>/xrechnung": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
     "api/v1/budgets": api(
         "budgets",
         GET=ALL,
@@ -1169,9 +1181,11 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/verification/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/exports/<str:kind>/": page(thing="invoice export", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/xrechnung/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/dispute/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     "disputes/<str:pk>/withdraw/": page(thing="dispute", POST=SETTLERS, part=NOBODY),
     "credit-notes/<str:pk>/pdf/": page(thing="credit note", GET=PAYERS, part=NOBODY),
+    "credit-notes/<str:pk>/xrechnung/": page(thing="credit note", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
@@ -1229,7 +1243,9 @@ ROWS: dict[str, Row] = {
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
+    "ops/invoices/<str:pk>/xrechnung/": ops(thing="final invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
+    "ops/credit-notes/<str:pk>/xrechnung/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/credit/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/refund/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/notifications/<str:pk>/resend/": ops(thing="letter", POST=STAFF),

@@ -31,6 +31,7 @@ TABLES = {
     "billing_grantexpiry": "what was left of it when it ended",
     "billing_storeddocument": "papers as they were handed out",
     "billing_balancedraw": "what was settled from a tenant's balance",
+    "billing_exchangerate": "at which rates invoices state their VAT",
 }
 TRIGGERS = """
 SELECT c.relname, array_agg(DISTINCT t.tgname::text ORDER BY t.tgname::text)

@@ -55,6 +55,7 @@ OF_NO_TENANT = {
             "billing_taxrate",
             "billing_offeringtaxcategory",
             "billing_campaign",
+            "billing_exchangerate",
         ),
     },
     "the fleet, which operators and workers see": {

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.domain import tax
+from billing.domain.document_formats import Language
 from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
 from billing.domain.tax import TaxTreatment
 from billing.models import BillingDetails
@@ -16,6 +17,8 @@ from billing.services.invoicing import billing_details
 from billing.services.tax import tax_determination
 from web.api.base_views import ETagViewSet, WholeTenantViewSet, needs, validated_body
 from web.api.serializer_fields import StrictSerializer
+
+LANGUAGES = [each.value for each in Language]
 
 
 class PartyOut(serializers.Serializer[Any]):
@@ -29,6 +32,8 @@ class PartyOut(serializers.Serializer[Any]):
     country = serializers.CharField(help_text="ISO 3166, two letters.")
     vat_id = serializers.CharField()
     email = serializers.CharField()
+    phone = serializers.CharField(default="", help_text="Of the supplier.")
+    language = serializers.ChoiceField(choices=LANGUAGES, default="en", help_text="Of the customer's documents.")
 
 
 @extend_schema_serializer(many=False)
@@ -56,6 +61,7 @@ class BillingDetailsIn(StrictSerializer):
         help_text="Format and check digits are validated; spaces are ignored.",
     )
     email = serializers.CharField(max_length=254, allow_blank=True, default="")
+    language = serializers.ChoiceField(choices=LANGUAGES, default="en", help_text="Of invoices and other documents.")
     emails_enabled = serializers.BooleanField(required=False, help_text="Unchanged if omitted.")
 
 

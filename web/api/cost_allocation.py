@@ -32,7 +32,7 @@ class CostShareOut(serializers.Serializer[Any]):
 
 @extend_schema_serializer(many=False)
 class CostAllocationOut(serializers.Serializer[Any]):
-    """Allocation of an invoice; its parts add up to the invoice's total less its credit notes.
+    """Allocation of an invoice; its parts add up to the total after credit notes.
 
     Every line is divided on its own, in whole minor units by largest remainder.
     """

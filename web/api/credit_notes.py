@@ -13,6 +13,7 @@ from billing.services.documents import document_store
 from web.api import documents
 from web.api.amounts import AmountField
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs
+from web.http import downloads
 from web.http.filters import QueryFilter
 
 
@@ -63,9 +64,20 @@ class CreditNoteRows(RowViewSet):
         with self.read_scope():
             return documents.document_response(request, document_store.credit_note_pdf(self.get_object(), now=self.now))
 
+    @extend_schema(responses=documents.XML, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
+    def xrechnung(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the credit note as XRechnung (EN 16931, syntax CII).
+
+        The PDF contains a Factur-X (ZUGFeRD) invoice besides. 409 if supplier or customer lack required details.
+        """
+        with self.read_scope():
+            found = self.get_object()
+        return downloads.xml_response(document_store.xrechnung_file(found))
+
 
 class CreditNoteViewSet(CreditNoteRows, ListModelMixin, RetrieveModelMixin, WholeTenantViewSet):
     """Credit notes of the whole tenant, which operators issue."""
 
     serializer_class = CreditNoteOut
-    actions_needed = needs("billing.read", "list", "retrieve", "pdf")
+    actions_needed = needs("billing.read", "list", "retrieve", "pdf", "xrechnung")

@@ -9,6 +9,7 @@ from billing.services.documents.document_store import PdfFile
 from web.http import downloads
 
 CSV = {(200, "text/csv"): OpenApiTypes.STR}
+XML = {(200, "application/xml"): OpenApiTypes.STR}
 PDF = {(200, "application/pdf"): OpenApiTypes.BINARY}
 
 
@@ -24,7 +25,13 @@ class CsvRenderer(JSONRenderer):
     media_type, format = "text/csv", "csv"
 
 
-RENDERERS = [JSONRenderer, PdfRenderer, CsvRenderer]
+class XmlRenderer(JSONRenderer):
+    """Renderer for clients that accept only XML; errors are still JSON."""
+
+    media_type, format = "application/xml", "xml"
+
+
+RENDERERS = [JSONRenderer, PdfRenderer, CsvRenderer, XmlRenderer]
 
 
 def document_response(request: Request, handed: PdfFile) -> HttpResponseBase:

@@ -229,6 +229,17 @@ class InvoiceRows(RowViewSet):
         with self.read_scope():
             return documents.document_response(request, document_store.invoice_pdf(self.get_object(), now=self.now))
 
+    @extend_schema(responses=documents.XML, filters=False)
+    @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
+    def xrechnung(self, request: Request, pk: str) -> HttpResponseBase:
+        """Return the final invoice as XRechnung (EN 16931, syntax CII).
+
+        The PDF contains a Factur-X (ZUGFeRD) invoice besides. 409 if supplier or customer lack required details.
+        """
+        with self.read_scope():
+            found = self.get_object()
+        return downloads.xml_response(document_store.xrechnung_file(found))
+
     @extend_schema(responses=documents.CSV, filters=False)
     @action(detail=True, url_path="exports/<str:kind>", pagination_class=None, renderer_classes=documents.RENDERERS)
     def exports(self, request: Request, pk: str, kind: str) -> HttpResponseBase:
@@ -251,7 +262,16 @@ class InvoiceViewSet(InvoiceRows, ListModelMixin, RetrieveModelMixin, WholeTenan
 
     serializer_class = InvoiceOut
     actions_needed = needs(
-        "billing.read", "list", "retrieve", "lines", "explain", "bundle", "pdf", "exports", "cost_allocation"
+        "billing.read",
+        "list",
+        "retrieve",
+        "lines",
+        "explain",
+        "bundle",
+        "pdf",
+        "xrechnung",
+        "exports",
+        "cost_allocation",
     ) | needs("billing.write", "pay")
 
     @extend_schema(responses=LineExplanationOut, filters=False)

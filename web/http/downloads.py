@@ -1,4 +1,4 @@
-"""Responses that download a file: CSV tables, logs, invoice bundles, and PDF documents.
+"""Responses that download a file: CSV tables, logs, invoice bundles, PDF and XML documents.
 
 The CSV is safe to open in a spreadsheet.
 """
@@ -14,7 +14,7 @@ from django.utils.cache import get_conditional_response
 from billing.domain.csv_tables import render_csv
 from billing.models import Invoice
 from billing.services.documents import invoice_bundles
-from billing.services.documents.document_store import PdfFile
+from billing.services.documents.document_store import PdfFile, XmlFile
 from broker.models import Lease
 from broker.services.logs import log_pages
 
@@ -57,6 +57,13 @@ def pdf_response(request: HttpRequest, handed: PdfFile) -> HttpResponse:
     answer["ETag"] = f'"{handed.sha256}"'
     conditional = get_conditional_response(request, etag=answer["ETag"], response=answer)
     return cast("HttpResponse", conditional)
+
+
+def xml_response(handed: XmlFile) -> HttpResponse:
+    """Return an XML download."""
+    answer = HttpResponse(handed.xml, content_type="application/xml; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{handed.name}"'
+    return answer
 
 
 def streamed_csv_response(name: str, pieces: Iterator[str]) -> HttpResponseBase:

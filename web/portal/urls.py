@@ -84,8 +84,14 @@ urlpatterns = [
     path("invoices/<str:pk>/verification/", verification_pages.show_verification, name="invoice-verification"),
     path("invoices/<str:pk>/pay/", invoice_pages.pay_invoice, name="invoice-pay"),
     path("invoices/<str:pk>/pdf/", document_downloads.download_invoice_pdf, name="invoice-pdf"),
+    path("invoices/<str:pk>/xrechnung/", document_downloads.download_invoice_xrechnung, name="invoice-xrechnung"),
     path("invoices/<str:pk>/exports/<str:kind>/", document_downloads.download_export, name="invoice-export"),
     path("invoices/<str:pk>/dispute/", dispute_actions.open_dispute, name="invoice-dispute"),
     path("disputes/<str:pk>/withdraw/", dispute_actions.withdraw_dispute, name="dispute-withdraw"),
     path("credit-notes/<str:pk>/pdf/", document_downloads.download_credit_note_pdf, name="credit-note-pdf"),
+    path(
+        "credit-notes/<str:pk>/xrechnung/",
+        document_downloads.download_credit_note_xrechnung,
+        name="credit-note-xrechnung",
+    ),
 ]

@@ -1,32 +1,31 @@
 """Account statements as documents."""
 
+from typing import Literal
 from zoneinfo import ZoneInfo
 
+from billing.domain.document_formats import DocumentFormat, document_format
 from billing.domain.documents import (
     SECOND,
+    ColumnKind,
     Document,
     DocumentColumn,
     DocumentGroup,
     DocumentHeadline,
     DocumentNote,
     DocumentTotal,
-    format_day,
-    format_day_range,
-    format_short_day,
 )
-from billing.domain.money import format_minor
-from billing.services.documents.document_parties import current_supplier, document_party
-from billing.services.ledger.account_entries import TenantAccount
+from billing.services.documents.document_parties import current_supplier, document_party, layout_labels
+from billing.services.ledger.account_entries import AccountEntry, TenantAccount
 from billing.services.tax import tax_determination
 from tenants.models import Tenant
 
-COLUMNS = (
-    DocumentColumn("Day", "when"),
-    DocumentColumn("Description", "what"),
-    DocumentColumn("Amount due", "num"),
-    DocumentColumn("Balance", "num"),
-    DocumentColumn("Total due", "num"),
-    DocumentColumn("New balance", "num"),
+COLUMNS: tuple[tuple[str, ColumnKind], ...] = (
+    ("Day", "when"),
+    ("Description", "what"),
+    ("Amount due", "num"),
+    ("Balance", "num"),
+    ("Total due", "num"),
+    ("New balance", "num"),
 )
 SOURCE_NOTE = (
     "Every row comes from the ledger, a double-entry record that never changes."
@@ -38,55 +37,69 @@ NO_CHANGE = "—"
 def account_statement_document(tenant: Tenant, account: TenantAccount) -> Document:
     """Return the statement of an account for a period, in the tenant's time zone."""
     zone, currency = ZoneInfo(tenant.time_zone), account.currency
-    days = format_day_range(account.since, account.until, zone)
+    customer = tax_determination.get_customer(tenant)
+    words = document_format(customer.language)
+    days = words.day_range(account.since, account.until, zone)
     rows = tuple(
         (
-            format_short_day(entry.at, zone),
-            entry.text,
-            _signed_amount(entry.owed, currency),
-            _signed_amount(entry.kept, currency),
-            format_minor(entry.owed_after, currency),
-            format_minor(entry.kept_after, currency),
+            words.short_day(entry.at, zone),
+            _entry_text(entry, words),
+            _signed_amount(entry.owed, currency, words),
+            _signed_amount(entry.kept, currency, words),
+            words.amount(entry.owed_after, currency),
+            words.amount(entry.kept_after, currency),
         )
         for entry in account.entries
     )
+    sums: tuple[tuple[str, int, Literal["plain", "strong"]], ...] = (
+        ("Opening amount due", account.opening_owed, "plain"),
+        ("Closing amount due", account.closing_owed, "strong"),
+        ("Opening balance", account.opening_kept, "plain"),
+        ("Closing balance", account.closing_kept, "strong"),
+    )
+    facts = (
+        ("From", words.day(account.since, zone)),
+        ("Through", words.day(account.until - SECOND, zone)),
+        ("Time zone", tenant.time_zone),
+        ("Currency", currency),
+    )
     return Document(
-        title="Account statement",
+        title=words.text("Account statement"),
         number=days,
-        supplier=current_supplier(),
-        to="For",
-        customer=document_party(tax_determination.get_customer(tenant)),
-        facts=(
-            ("From", format_day(account.since, zone)),
-            ("Through", format_day(account.until - SECOND, zone)),
-            ("Time zone", tenant.time_zone),
-            ("Currency", currency),
-        ),
-        headline=_headline(account, zone),
-        columns=COLUMNS,
+        supplier=current_supplier(words),
+        to=words.text("For"),
+        customer=document_party(customer, words),
+        facts=tuple((words.text(name), value) for name, value in facts),
+        headline=_headline(account, zone, words),
+        columns=tuple(DocumentColumn(words.text(head), kind) for head, kind in COLUMNS),
         groups=(DocumentGroup("", "", rows),),
-        sums=(
-            DocumentTotal("Opening amount due", format_minor(account.opening_owed, currency)),
-            DocumentTotal("Closing amount due", format_minor(account.closing_owed, currency), "strong"),
-            DocumentTotal("Opening balance", format_minor(account.opening_kept, currency)),
-            DocumentTotal("Closing balance", format_minor(account.closing_kept, currency), "strong"),
+        sums=tuple(
+            DocumentTotal(words.text(label), words.amount(minor, currency), kind) for label, minor, kind in sums
         ),
-        notes=(DocumentNote("Source", SOURCE_NOTE),),
-        foot=f"Account statement, {days} · {tenant.pk}",
+        notes=(DocumentNote(words.text("Source"), words.text(SOURCE_NOTE)),),
+        foot=words.text("Account statement, {days} · {tenant}", days=days, tenant=tenant.pk),
+        language=words.language,
+        labels=layout_labels(words),
     )
 
 
-def _headline(account: TenantAccount, zone: ZoneInfo) -> DocumentHeadline:
+def _entry_text(entry: AccountEntry, words: DocumentFormat) -> str:
+    """Return an entry's text in a language; one without a template stays as it is."""
+    return words.text(entry.template).format(entry.name) if entry.template else entry.text
+
+
+def _headline(account: TenantAccount, zone: ZoneInfo, words: DocumentFormat) -> DocumentHeadline:
     owed, kept = account.closing_owed, account.closing_kept
-    last = format_day(account.until - SECOND, zone)
+    last = words.day(account.until - SECOND, zone)
     if not owed and kept:
-        return DocumentHeadline(format_minor(kept, account.currency), f"balance on {last}", "No amount is due.")
-    more = f"Your balance is {format_minor(kept, account.currency)}." if kept else ""
-    return DocumentHeadline(format_minor(owed, account.currency), f"due on {last}", more)
+        shown = words.amount(kept, account.currency)
+        return DocumentHeadline(shown, words.text("balance on {day}", day=last), words.text("No amount is due."))
+    more = words.text("Your balance is {amount}.", amount=words.amount(kept, account.currency)) if kept else ""
+    return DocumentHeadline(words.amount(owed, account.currency), words.text("due on {day}", day=last), more)
 
 
-def _signed_amount(minor: int, currency: str) -> str:
+def _signed_amount(minor: int, currency: str, words: DocumentFormat) -> str:
     """Write a change of an amount, with a plus sign for an increase."""
     if not minor:
         return NO_CHANGE
-    return f"+{format_minor(minor, currency)}" if minor > 0 else format_minor(minor, currency)
+    return f"+{words.amount(minor, currency)}" if minor > 0 else words.amount(minor, currency)

@@ -1,6 +1,7 @@
 """PDF documents as they are handed out; a final one is rendered once and stored.
 
 A final document is rendered when it is first requested, and the stored bytes are returned ever after.
+It contains its electronic invoice (Factur-X) if both parties have the details which that requires.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from billing.domain.documents import SECOND, Document
 from billing.models import CreditNote, Invoice, StoredDocument
 from billing.services.documents.account_statements import account_statement_document
 from billing.services.documents.credit_note_documents import credit_note_document
+from billing.services.documents.e_invoices.e_invoice_files import embed_xml, factur_x_xml, xrechnung_xml
 from billing.services.documents.invoice_documents import invoice_document
 from billing.services.documents.pdf_rendering import render_pdf
 from billing.services.ledger.account_entries import TenantAccount
@@ -28,6 +30,14 @@ class PdfFile:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class XmlFile:
+    """An XML file with its name."""
+
+    xml: bytes
+    name: str
+
+
 def invoice_pdf(invoice: Invoice, *, now: datetime) -> PdfFile:
     """Return the PDF of an invoice whose period is prefetched.
 
@@ -38,9 +48,10 @@ def invoice_pdf(invoice: Invoice, *, now: datetime) -> PdfFile:
         if kept := StoredDocument.objects.filter(invoice=invoice).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
         document = invoice_document(invoice)
+        xml = factur_x_xml(invoice)
     if invoice.finalized_at is None:
         return _pdf_file(render_pdf(document, at=invoice.refreshed_at), name)
-    return _store(document, invoice, name, at=invoice.finalized_at, now=now)
+    return _store(document, xml, invoice, name, at=invoice.finalized_at, now=now)
 
 
 def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
@@ -50,7 +61,15 @@ def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
         if kept := StoredDocument.objects.filter(credit_note=note).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
         document = credit_note_document(note)
-    return _store(document, note, name, at=note.issued_at, now=now)
+        xml = factur_x_xml(note)
+    return _store(document, xml, note, name, at=note.issued_at, now=now)
+
+
+def xrechnung_file(of: Invoice | CreditNote) -> XmlFile:
+    """Return an invoice or credit note as XRechnung; raises EInvoiceImpossible if a party lacks details."""
+    name = f"{'invoice' if isinstance(of, Invoice) else 'credit-note'}-{of}-xrechnung.xml"
+    with login_role_scope(), tenant_scope(of.tenant_id):
+        return XmlFile(xrechnung_xml(of), name)
 
 
 def account_statement_pdf(tenant: Tenant, account: TenantAccount) -> PdfFile:
@@ -64,12 +83,15 @@ def account_statement_pdf(tenant: Tenant, account: TenantAccount) -> PdfFile:
     return _pdf_file(render_pdf(account_statement_document(tenant, account), at=account.until), name)
 
 
-def _store(document: Document, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> PdfFile:
+def _store(
+    document: Document, xml: bytes | None, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime
+) -> PdfFile:
     """Render a document outside any transaction and store it.
 
     If another process stored it first, that one is returned.
     """
-    made = _pdf_file(render_pdf(document, at=at), name)
+    pdf = render_pdf(document, at=at, archival=xml is not None)
+    made = _pdf_file(pdf if xml is None else embed_xml(pdf, xml, document), name)
     with login_role_scope(), tenant_scope(of.tenant_id):
         kept, _ = StoredDocument.objects.get_or_create(
             **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),

@@ -6,7 +6,9 @@ here.
 
 from zoneinfo import ZoneInfo
 
+from billing.domain.document_formats import DocumentFormat
 from billing.domain.documents import (
+    ColumnKind,
     Document,
     DocumentColumn,
     DocumentGroup,
@@ -14,26 +16,28 @@ from billing.domain.documents import (
     DocumentNote,
     DocumentTotal,
     TwoLineCell,
-    format_day,
-    format_day_range,
-    format_percent,
-    format_rate,
     group_rows,
 )
-from billing.domain.money import format_minor
 from billing.domain.tax import TREATMENT_TEXTS, TaxTreatment
 from billing.models import BalanceDraw, GrantDraw, Invoice
-from billing.services.documents.document_parties import invoice_customer, invoice_supplier
+from billing.services.documents.document_parties import (
+    invoice_customer,
+    invoice_format,
+    invoice_supplier,
+    layout_labels,
+)
 from billing.services.documents.invoice_bundles import bundle_file_name
-from billing.services.documents.line_names import NamedLine, name_lines
+from billing.services.documents.line_names import LineQuantity, NamedLine, name_lines
 from billing.services.payments.disputed_amounts import last_day_before
+from billing.services.tax import exchange_rates
 
-COLUMNS = (
-    DocumentColumn("#", "n"),
-    DocumentColumn("Description", "what"),
-    DocumentColumn("Seconds", "num"),
-    DocumentColumn("Per hour", "num"),
-    DocumentColumn("Amount", "num"),
+COLUMNS: tuple[tuple[str, ColumnKind], ...] = (
+    ("#", "n"),
+    ("Description", "what"),
+    ("Quantity", "num"),
+    ("Unit", "when"),
+    ("Price", "num"),
+    ("Amount", "num"),
 )
 # Line amounts are before tax, which is computed per category.
 LINE_RULE = (
@@ -50,8 +54,8 @@ CHECK_NOTE = (
 )
 
 DISPUTE_NOTE = (
-    "You can dispute any line on the invoice's page until the end of {}. Disputed amounts are not collected until the"
-    " dispute is resolved."
+    "You can dispute any line on the invoice's page until the end of {day}. Disputed amounts are not collected until"
+    " the dispute is resolved."
 )
 
 
@@ -60,126 +64,177 @@ def invoice_document(invoice: Invoice) -> Document:
 
     Runs in the tenant's row-level security scope.
     """
-    zone, currency = ZoneInfo(invoice.period.time_zone), invoice.currency
+    words, zone, currency = invoice_format(invoice), ZoneInfo(invoice.period.time_zone), invoice.currency
     granted = sum(GrantDraw.objects.filter(invoice=invoice).values_list("minor", flat=True))
     drawn = sum(BalanceDraw.objects.filter(invoice=invoice).values_list("minor", flat=True))
     final = invoice.number is not None
-    span = invoice.period.span
-    number = str(invoice) if final else f"{invoice.period.label}, not final"
-    facts = [
-        ("Period", format_day_range(span.lower, span.upper, zone)),
-        ("Time zone", invoice.period.time_zone),
-        ("Currency", currency),
+    number = str(invoice) if final else words.text("{month}, not final", month=invoice.period.label)
+    sums = [
+        *tax_totals(invoice, words),
+        DocumentTotal(words.text("Total"), words.amount(invoice.total, currency), "strong"),
     ]
-    if invoice.finalized_at:
-        facts.insert(0, ("Issued", format_day(invoice.finalized_at, zone)))
-    else:
-        facts.insert(0, ("As of", format_day(invoice.refreshed_at, zone)))
-    if invoice.due_at:
-        facts.insert(1, ("Due", format_day(invoice.due_at, zone)))
-    sums = [*_tax_totals(invoice), DocumentTotal("Total", format_minor(invoice.total, currency), "strong")]
     if granted:
-        sums.append(DocumentTotal("Paid by credits", format_minor(-granted, currency)))
+        sums.append(DocumentTotal(words.text("Paid by credits"), words.amount(-granted, currency)))
     if drawn:
-        sums.append(DocumentTotal("Paid from your balance", format_minor(-drawn, currency)))
+        sums.append(DocumentTotal(words.text("Paid from your balance"), words.amount(-drawn, currency)))
     if granted or drawn:
-        sums.append(DocumentTotal("Due", format_minor(invoice.total - granted - drawn, currency), "strong"))
-    lines = name_lines(invoice)
+        due = words.amount(invoice.total - granted - drawn, currency)
+        sums.append(DocumentTotal(words.text("Due"), due, "strong"))
+    lines = name_lines(invoice, words)
     return Document(
-        title="Invoice",
+        title=words.text("Invoice"),
         number=number,
-        supplier=invoice_supplier(invoice),
-        to="Bill to",
-        customer=invoice_customer(invoice),
-        facts=tuple(facts),
-        headline=_headline(invoice, granted=granted, drawn=drawn),
-        columns=COLUMNS,
-        groups=_groups(lines, currency),
+        supplier=invoice_supplier(invoice, words),
+        to=words.text("Bill to"),
+        customer=invoice_customer(invoice, words),
+        facts=_facts(invoice, words, zone),
+        headline=_headline(invoice, words, granted=granted, drawn=drawn),
+        columns=tuple(DocumentColumn(words.text(head), kind) for head, kind in COLUMNS),
+        groups=_groups(lines, words, currency),
         sums=tuple(sums),
         notes=(
-            *_treatment_notes(invoice),
-            DocumentNote("How amounts are calculated", LINE_RULE),
-            *([DocumentNote("Discounts", MONTH_RULE)] if _has_reductions(lines) else []),
-            DocumentNote("Verify this invoice", CHECK_NOTE, f"python verify.py {bundle_file_name(invoice)}"),
-            *_dispute_notes(invoice, zone),
+            *_treatment_notes(invoice, words),
+            *exchange_rate_notes(invoice, invoice.tax, words),
+            DocumentNote(words.text("How amounts are calculated"), words.text(LINE_RULE)),
+            *([DocumentNote(words.text("Discounts"), words.text(MONTH_RULE))] if _has_reductions(lines) else []),
+            DocumentNote(
+                words.text("Verify this invoice"),
+                words.text(CHECK_NOTE),
+                f"python verify.py {bundle_file_name(invoice)}",
+            ),
+            *_dispute_notes(invoice, words, zone),
         ),
-        foot=f"Invoice {number} · {invoice.pk} · {invoice.tenant_id}",
+        foot=words.text("Invoice {number} · {id} · {tenant}", number=number, id=invoice.pk, tenant=invoice.tenant_id),
         draft=not final,
+        language=words.language,
+        labels=layout_labels(words),
     )
 
 
-def _tax_totals(invoice: Invoice) -> list[DocumentTotal]:
+def _facts(invoice: Invoice, words: DocumentFormat, zone: ZoneInfo) -> tuple[tuple[str, str], ...]:
+    span, issued = invoice.period.span, invoice.finalized_at
+    facts = [("Issued", words.day(issued, zone)) if issued else ("As of", words.day(invoice.refreshed_at, zone))]
+    if invoice.due_at:
+        facts.append(("Due", words.day(invoice.due_at, zone)))
+    facts += [
+        ("Period", words.day_range(span.lower, span.upper, zone)),
+        ("Time zone", invoice.period.time_zone),
+        ("Currency", invoice.currency),
+    ]
+    return tuple((words.text(name), value) for name, value in facts)
+
+
+def tax_totals(invoice: Invoice, words: DocumentFormat) -> list[DocumentTotal]:
     """Return the subtotal and the tax per category; empty if no supplier is configured."""
     if not invoice.treatment:
         return []
-    found = [DocumentTotal("Subtotal", format_minor(invoice.subtotal, invoice.currency))]
+    found = [DocumentTotal(words.text("Subtotal"), words.amount(invoice.subtotal, invoice.currency))]
     for each in invoice.taxes.order_by("-rate_bp", "category"):
-        of = format_minor(each.net, invoice.currency)
+        net = words.amount(each.net, invoice.currency)
         label = (
-            f"VAT {format_percent(each.rate_bp)} of {of}" if each.rate_bp is not None else f"VAT of {of}, rate unknown"
+            words.text("VAT {rate} of {net}", rate=words.percent(each.rate_bp), net=net)
+            if each.rate_bp is not None
+            else words.text("VAT of {net}, rate unknown", net=net)
         )
-        found.append(DocumentTotal(label, format_minor(each.tax, invoice.currency)))
-    return found
+        found.append(DocumentTotal(label, words.amount(each.tax, invoice.currency)))
+    return [*found, *converted_tax_totals(invoice, invoice.tax, words)]
 
 
-def _treatment_notes(invoice: Invoice) -> list[DocumentNote]:
-    words = TREATMENT_TEXTS[TaxTreatment(invoice.treatment)]
-    return [DocumentNote("VAT", words)] if words else []
+def converted_tax_totals(invoice: Invoice, tax: int, words: DocumentFormat) -> list[DocumentTotal]:
+    """Return the tax in the supplier's currency, if an invoice is in another one."""
+    found = exchange_rates.converted_tax(invoice, tax) if tax else None
+    if found is None:
+        return []
+    own = found.rate.own
+    return [DocumentTotal(words.text("VAT in {currency}", currency=own), words.amount(found.minor, own))]
 
 
-def _dispute_notes(invoice: Invoice, zone: ZoneInfo) -> list[DocumentNote]:
+def exchange_rate_notes(invoice: Invoice, tax: int, words: DocumentFormat) -> list[DocumentNote]:
+    """Return by which rate the tax was converted."""
+    found = exchange_rates.converted_tax(invoice, tax) if tax else None
+    if found is None:
+        return []
+    rate = words.decimal(found.rate.rate, exchange_rates.RATE_PLACES)
+    text = words.text(
+        "Converted at 1 {currency} = {rate} {own} ({source}, {day}).",
+        currency=found.rate.currency,
+        rate=rate,
+        own=found.rate.own,
+        source=found.rate.source,
+        day=words.calendar_day(found.rate.day),
+    )
+    return [DocumentNote(words.text("VAT in {currency}", currency=found.rate.own), text)]
+
+
+def _treatment_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
+    reason = TREATMENT_TEXTS[TaxTreatment(invoice.treatment)]
+    return [DocumentNote(words.text("VAT"), words.text(reason))] if reason else []
+
+
+def _dispute_notes(invoice: Invoice, words: DocumentFormat, zone: ZoneInfo) -> list[DocumentNote]:
     if invoice.disputable_until is None:
         return []
-    return [
-        DocumentNote(
-            "Dispute a charge", DISPUTE_NOTE.format(f"{last_day_before(invoice.disputable_until, zone):%d %B %Y}")
-        )
-    ]
+    last = words.calendar_day(last_day_before(invoice.disputable_until, zone))
+    return [DocumentNote(words.text("Dispute a charge"), words.text(DISPUTE_NOTE, day=last))]
 
 
-def _headline(invoice: Invoice, *, granted: int, drawn: int) -> DocumentHeadline:
+def _headline(invoice: Invoice, words: DocumentFormat, *, granted: int, drawn: int) -> DocumentHeadline:
     currency = invoice.currency
     if invoice.number is None:
-        more = "A draft cannot be paid. It changes until its month is closed."
-        return DocumentHeadline(format_minor(invoice.total, currency), "so far", more)
-    due, parts = invoice.total - granted - drawn, _describe_settled(invoice, granted, drawn)
+        more = words.text("A draft cannot be paid. It changes until its month is closed.")
+        return DocumentHeadline(words.amount(invoice.total, currency), words.text("so far"), more)
+    due, parts = invoice.total - granted - drawn, _describe_settled(invoice, words, granted, drawn)
     if not due:
-        return DocumentHeadline(format_minor(0, currency), "no amount due", " ".join(parts))
-    by = f"due by {format_day(invoice.due_at, ZoneInfo(invoice.period.time_zone))}" if invoice.due_at else "due"
-    how = "It is collected automatically." if invoice.collected else _transfer_text(invoice)
-    return DocumentHeadline(format_minor(due, currency), by, " ".join([*parts, how]))
+        return DocumentHeadline(words.amount(0, currency), words.text("no amount due"), " ".join(parts))
+    zone = ZoneInfo(invoice.period.time_zone)
+    by = words.text("due by {day}", day=words.day(invoice.due_at, zone)) if invoice.due_at else words.text("due")
+    how = (
+        words.text("It is collected automatically.")
+        if invoice.collected
+        else words.text("Pay by bank transfer with the reference {number}.", number=invoice)
+    )
+    return DocumentHeadline(words.amount(due, currency), by, " ".join([*parts, how]))
 
 
-def _describe_settled(invoice: Invoice, granted: int, drawn: int) -> list[str]:
+def _describe_settled(invoice: Invoice, words: DocumentFormat, granted: int, drawn: int) -> list[str]:
     """Describe what was already settled at finalization, and from where."""
-    ways = [(granted, "paid by credits"), (drawn, "paid from your balance")]
-    parts = [f"{format_minor(minor, invoice.currency)} {how}" for minor, how in ways if minor]
-    return [f"Of {format_minor(invoice.total, invoice.currency)}, {' and '.join(parts)}."] if parts else []
-
-
-def _transfer_text(invoice: Invoice) -> str:
-    return f"Pay by bank transfer with the reference {invoice}."
+    ways = [(granted, "{amount} paid by credits"), (drawn, "{amount} paid from your balance")]
+    parts = [words.text(how, amount=words.amount(minor, invoice.currency)) for minor, how in ways if minor]
+    if not parts:
+        return []
+    total = words.amount(invoice.total, invoice.currency)
+    return [words.text("Of {total}, {parts}.", total=total, parts=words.text(" and ").join(parts))]
 
 
 def _has_reductions(lines: list[NamedLine]) -> bool:
     return any(each.line.is_usage and each.line.month_num for each in lines)
 
 
-def _groups(lines: list[NamedLine], currency: str) -> tuple[DocumentGroup, ...]:
+def _groups(lines: list[NamedLine], words: DocumentFormat, currency: str) -> tuple[DocumentGroup, ...]:
     rows = (
         (
             each.project,
             (
                 str(each.line.n),
                 TwoLineCell(each.title, each.all_terms),
-                f"{each.line.unit_seconds:,}" if each.line.is_usage else "",
-                format_rate(each.nano_per_hour, currency) if each.nano_per_hour is not None else "",
-                format_minor(each.line.minor, currency),
+                *quantity_cells(each.quantity, each.line.minor, words, currency),
+                words.amount(each.line.minor, currency),
             ),
             each.line.minor,
         )
         for each in lines
     )
     return tuple(
-        DocumentGroup(name, format_minor(minor, currency), tuple(cells)) for name, cells, minor in group_rows(rows)
+        DocumentGroup(name, words.amount(minor, currency), tuple(cells)) for name, cells, minor in group_rows(rows)
     )
+
+
+def quantity_cells(
+    quantity: LineQuantity, minor: int, words: DocumentFormat, currency: str
+) -> tuple[TwoLineCell | str, str, str]:
+    """Return quantity, unit and price of a line; hours are shown with their seconds."""
+    if quantity.unit_seconds is None or quantity.nano_per_hour is None:
+        return "1", words.text(quantity.unit), words.amount(minor, currency)
+    seconds = words.text("{seconds} s", seconds=words.number(quantity.unit_seconds))
+    hours = TwoLineCell(words.hours(quantity.unit_seconds), seconds)
+    return hours, words.text(quantity.unit), words.rate(quantity.nano_per_hour, currency)

@@ -6,6 +6,7 @@ The same document and time give the same bytes in any process, on any day and in
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import typst
 from django.conf import settings
@@ -13,13 +14,14 @@ from django.conf import settings
 from billing.domain.documents import Document
 
 FOLDER = Path(__file__).resolve().parents[2] / "document_templates"
+ARCHIVAL_STANDARD: Literal["a-3b"] = "a-3b"
 TEMPLATE = FOLDER / "document.typ"
 
 
-def render_pdf(document: Document, *, at: datetime) -> bytes:
+def render_pdf(document: Document, *, at: datetime, archival: bool = False) -> bytes:
     """Return a document as a PDF dated at a time.
 
-    It takes milliseconds and releases the GIL.
+    `archival` makes it PDF/A-3, which may embed files. It takes milliseconds and releases the GIL.
     """
     return typst.compile(
         TEMPLATE,
@@ -28,6 +30,7 @@ def render_pdf(document: Document, *, at: datetime) -> bytes:
         ignore_system_fonts=True,
         format="pdf",
         sys_inputs={"document": document.text()},
+        pdf_standards=[ARCHIVAL_STANDARD] if archival else [],
         timestamp=at.astimezone(UTC).replace(microsecond=0),
     )
 

@@ -8,6 +8,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.document_formats import Language
 from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
 from billing.models import BillingDetails
 from billing.models.billing_details import MAX_LENGTH
@@ -88,6 +89,9 @@ def _validated(party: InvoiceParty) -> InvoiceParty:
         raise InvalidValue(
             "country", "The country was not found.", fix="Select a country, or send its two-letter code."
         )
+    texts["language"] = texts["language"] or Language.ENGLISH.value
+    if texts["language"] not in set(Language):
+        raise InvalidValue("language", "Documents are available in English and German.", fix="Send en or de.")
     if texts["vat_id"]:
         texts["vat_id"] = _validated_vat_number(texts)
     if texts["email"]:

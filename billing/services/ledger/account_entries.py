@@ -37,6 +37,8 @@ class AccountEntry:
     kept: int
     owed_after: int
     kept_after: int
+    template: str = ""  # the text without the name, for other languages
+    name: str = ""
 
     @property
     def title(self) -> str:
@@ -77,8 +79,9 @@ def read_account(tenant_id: str, currency: str, *, since: datetime, until: datet
     entries, owed_now, kept_now = [], owed, kept
     for what, (more, less) in happened.items():
         owed_now, kept_now = owed_now + more, kept_now + less
-        text = _entry_text(what, names, kept=less)
-        entries.append(AccountEntry(what.at, what.kind, what.ref, text, more, less, owed_now, kept_now))
+        name = names.get(what.part) or names.get(what.ref, what.ref)
+        text, template = _entry_text(what, name, kept=less)
+        entries.append(AccountEntry(what.at, what.kind, what.ref, text, more, less, owed_now, kept_now, template, name))
     return TenantAccount(currency, since, until, owed, kept, tuple(entries))
 
 
@@ -108,12 +111,15 @@ def _document_numbers(happened: Collection[_EntryKey]) -> dict[str, str]:
     return found
 
 
-def _entry_text(what: _EntryKey, names: dict[str, str], *, kept: int) -> str:
-    """Describe an entry; a kind without a text is described by its name."""
-    name = names.get(what.part) or names.get(what.ref, what.ref)
+def _entry_text(what: _EntryKey, name: str, *, kept: int) -> tuple[str, str]:
+    """Return the text of an entry with its name, and the text without."""
+    template = _entry_template(what, kept=kept)
+    return (template.format(name) if template else f"{what.kind.capitalize()} {name}"), template
+
+
+def _entry_template(what: _EntryKey, *, kept: int) -> str:
     if what.kind == TransferKind.DRAW and not kept:
-        return GRANT_TEXT.format(name)
+        return GRANT_TEXT
     if what.kind == TransferKind.REFUND and kept > 0:
-        return RETURNED_TEXT.format(name)
-    text = ENTRY_TEXTS.get(TransferKind(what.kind)) if what.kind in TransferKind.values else None
-    return text.format(name) if text else f"{what.kind.capitalize()} {name}"
+        return RETURNED_TEXT
+    return ENTRY_TEXTS.get(TransferKind(what.kind), "") if what.kind in TransferKind.values else ""

@@ -38,9 +38,9 @@ class CostShare:
 
 
 def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare]:
-    """Return the shares, the largest first; they add up to the invoice less its credit notes.
+    """Return the shares, the largest first.
 
-    Call in the tenant's RLS scope.
+    They add up to the invoice less its credit notes. Call in the tenant's RLS scope.
     """
     rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag)
     exact = defaultdict[LineKey, dict[str, int]](dict)

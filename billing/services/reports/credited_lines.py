@@ -1,4 +1,4 @@
-"""Credited amounts of an invoice, line by line, and the lease each is for, if it is for one."""
+"""Credited amounts of an invoice by line, with the lease of a correction."""
 
 from dataclasses import dataclass
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from billing.domain import tax
-from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.countries import COUNTRY_CURRENCIES, COUNTRY_NAMES
 from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
 from billing.domain.tax import TaxStatus
 from billing.models import BillingDetails, TaxRate
@@ -32,6 +32,13 @@ def get_supplier() -> InvoiceParty | None:
     except InvalidVatNumber as error:
         raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {error}") from error
     return InvoiceParty(**{**supplier, "vat_id": number})
+
+
+def supplier_currency() -> str:
+    """Return the currency in which the supplier owes its taxes: that of its country."""
+    country: str = settings.SUPPLIER["country"] if settings.SUPPLIER["name"] else ""
+    default: str = settings.CURRENCY
+    return COUNTRY_CURRENCIES.get(country, default)
 
 
 def get_customer(tenant: Tenant) -> InvoiceParty:

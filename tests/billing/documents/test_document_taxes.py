@@ -79,4 +79,4 @@ def test_a_draft_shows_current_parties_and_an_unknown_tax_rate() -> None:
 def test_a_credit_note_states_its_tax() -> None:
     invoice = create_october_invoice(200, 105)
     paper = document_text(issue_note(invoice, {1: 100}))
-    assert document_sums(paper)[:3] == [("Subtotal", "€1.00"), ("VAT", "€0.19"), ("Credited", "€1.19")]
+    assert document_sums(paper)[:3] == [("Subtotal", "€1.00"), ("VAT 19 % of €1.00", "€0.19"), ("Credited", "€1.19")]

@@ -55,7 +55,8 @@ def test_an_invoice_states_parties_dates_lines_and_amounts() -> None:
     assert (document.headline.amount, document.headline.words) == ("€3.05", "due by 15 November 2026")
     (group,) = document.groups
     assert group.amount == "€3.05"
-    assert [row[2:] for row in group.rows] == [("3,600", "€2.00", "€2.00"), ("3,600", "€1.05", "€1.05")]
+    hour = TwoLineCell("1", "3,600 s")
+    assert [row[2:] for row in group.rows] == [(hour, "h", "€2.00", "€2.00"), (hour, "h", "€1.05", "€1.05")]
     assert [(each.label, each.amount) for each in document.sums] == [("Total", "€3.05")]
     assert [note.code for note in document.notes if note.code] == ["python verify.py invoice-2026-10-0001.json"]
     assert october.pk in document.foot
@@ -81,7 +82,7 @@ def test_invoice_lines_are_grouped_by_project_and_state_price_changes() -> None:
     )
     subs = {row[1].sub for group in document.groups for row in group.rows if isinstance(row[1], TwoLineCell)}
     assert subs == {"1 lease · on-demand, until 15 Oct", "1 lease · on-demand, from 15 Oct"}
-    assert {row[3] for group in document.groups for row in group.rows} == {"€1.00", "€2.375"}
+    assert {row[4] for group in document.groups for row in group.rows} == {"€1.00", "€2.375"}
     assert ("Time zone", "Asia/Kolkata") in document.facts
 
 
@@ -129,7 +130,7 @@ def test_a_draft_document_is_marked_as_draft_and_not_stored() -> None:
 @pytest.mark.parametrize(("currency", "shown"), [("JPY", "¥2"), ("KWD", "KWD\xa02.000"), ("EUR", "€2.00")])
 def test_document_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) -> None:
     document = document_text(create_final_invoice(currency=currency))
-    assert (document.sums[0].amount, document.groups[0].rows[0][3]) == (shown, shown)
+    assert (document.sums[0].amount, document.groups[0].rows[0][4]) == (shown, shown)
 
 
 def test_a_stored_pdf_keeps_its_bytes_after_renames_and_credit_notes() -> None:
@@ -152,7 +153,7 @@ def test_concurrent_pdf_requests_return_the_stored_document(monkeypatch: pytest.
     october = create_october_invoice_of()
     lay = document_store.render_pdf
 
-    def slowly(paper: Any, *, at: Any) -> bytes:
+    def slowly(paper: Any, **_: Any) -> bytes:
         monkeypatch.setattr(document_store, "render_pdf", lay)
         invoice_pdf(october)  # somebody else, meanwhile
         return b"%PDF-another"
@@ -168,7 +169,7 @@ def test_a_credit_note_shows_its_lines_amounts_reason_and_effect() -> None:
     assert (document.title, document.number, document.reason) == ("Credit note", "CN-2026-11-0001", WHY)
     assert document.headline.words == "credited of invoice 2026-10-0001"
     assert document.headline.more == "The amount due is reduced by €0.50."
-    assert [(row[0], *row[2:]) for row in document.groups[0].rows] == [("2", "€1.05", "€0.50")]
+    assert [(row[0], *row[4:]) for row in document.groups[0].rows] == [("2", "€1.05", "€1.05", "", "€0.50")]
     assert ("Invoice", "2026-10-0001") in document.facts
 
 

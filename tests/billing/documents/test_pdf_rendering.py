@@ -1,12 +1,14 @@
 """Reproducible PDF rendering without markup injection."""
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
 
+import pypdf
 import pytest
 
 from billing.services.documents.pdf_rendering import FOLDER, load_fonts, render_pdf
@@ -81,3 +83,15 @@ def test_only_bundled_and_operator_fonts_are_loaded() -> None:
     assert set(load_fonts("").families()) == ours
     assert {each.path for each in load_fonts("").fonts() if not str(each.path).startswith(str(FOLDER))} == set()
     assert set(load_fonts(str(FOLDER / "fonts")).families()) == ours
+
+
+def copied_text(pdf: bytes) -> str:
+    """Return what a reader copies from all pages."""
+    return "\n".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(pdf)).pages)
+
+
+def test_copied_text_has_no_invisible_characters_and_long_ids_stay_whole() -> None:
+    long = "inv_01m8e7daed4drm28gdd53a9nys-and-a-name-that-is-longer-than-a-line"
+    text = copied_text(render_pdf(sample_invoice(long), at=ISSUED))
+    assert [hex(ord(each)) for each in "\u00ad\u200b\u200c\u200d\u2060\ufeff" if each in text] == []
+    assert long in text.replace("\n", "")

@@ -173,9 +173,10 @@ def test_a_void_invoice_is_no_longer_owed() -> None:
 
 def test_an_unknown_ledger_entry_is_named_by_its_kind() -> None:
     what = account_entries._EntryKey(NOW, "barter", "brt_1", "")
-    assert account_entries._entry_text(what, {}, kept=0) == "Barter brt_1"
+    assert account_entries._entry_text(what, "brt_1", kept=0) == ("Barter brt_1", "")
     assert (
-        account_entries._entry_text(account_entries._EntryKey(NOW, "grant", "grn_1", ""), {}, kept=5) == "Grant grn_1"
+        account_entries._entry_text(account_entries._EntryKey(NOW, "grant", "grn_1", ""), "grn_1", kept=5)[0]
+        == "Grant grn_1"
     )
 
 

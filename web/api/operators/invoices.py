@@ -63,6 +63,11 @@ class CreditNoteCreate(ReasonIn):
         filters=False,
         description="Return its lines, charges or FOCUS charges as CSV; the same as its tenant gets.",
     ),
+    xrechnung=extend_schema(
+        responses=documents.XML,
+        filters=False,
+        description="Return the invoice as XRechnung; the same as its tenant gets.",
+    ),
     pdf=extend_schema(
         responses=documents.PDF, filters=False, description="Return the invoice as PDF; the same as its tenant gets."
     ),

@@ -21,6 +21,7 @@ from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet
 from web.api.operators.discounts import OperatorCampaignViewSet, OperatorDiscountViewSet, OperatorMinimumViewSet
 from web.api.operators.disputes import OperatorDisputeViewSet
+from web.api.operators.exchange_rates import OperatorExchangeRateViewSet
 from web.api.operators.gateway_transactions import OperatorPaymentViewSet, OperatorRefundViewSet, OperatorTopUpViewSet
 from web.api.operators.gpus import OperatorGpuViewSet
 from web.api.operators.grants import OperatorGrantViewSet
@@ -91,6 +92,7 @@ router.register("ops/ledger-transfers", OperatorLedgerTransferViewSet, "api-ops-
 router.register("ops/corrections", OperatorCorrectionViewSet, "api-ops-correction")
 router.register("ops/disputes", OperatorDisputeViewSet, "api-ops-dispute")
 router.register("ops/tax-rates", OperatorTaxRateViewSet, "api-ops-tax-rate")
+router.register("ops/exchange-rates", OperatorExchangeRateViewSet, "api-ops-exchange-rate")
 router.register("ops/campaigns", OperatorCampaignViewSet, "api-ops-campaign")
 router.register("ops/commitments", OperatorCommitmentViewSet, "api-ops-commitment")
 router.register("ops/discounts", OperatorDiscountViewSet, "api-ops-discount")

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from billing.domain import tax
 from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.document_formats import LANGUAGE_NAMES
 from billing.domain.parties import InvoiceParty
 from billing.services.invoicing import billing_details
 from billing.services.tax import tax_determination
@@ -19,9 +20,10 @@ from web.portal import api_examples
 from web.portal.invoices.invoice_pages import may_pay
 from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
-PARTY_FIELDS = ("name", "street", "address_line_2", "postcode", "city", "country", "vat_id", "email")
+PARTY_FIELDS = ("name", "street", "address_line_2", "postcode", "city", "country", "vat_id", "email", "language")
 MAX_FIELD_LENGTH = 254
 EMAIL_CHOICES = ({"value": "yes", "label": gettext_lazy("On")}, {"value": "no", "label": gettext_lazy("Off")})
+LANGUAGES = [(each.value, name) for each, name in LANGUAGE_NAMES.items()]
 COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
 
 
@@ -29,7 +31,8 @@ COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å
 def edit_billing_details(request: PageRequest) -> HttpResponse:
     """Show the tenant's billing details; a POST changes them."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
-    values = tax_determination.get_customer(request.tenant).as_dict()
+    party = tax_determination.get_customer(request.tenant).as_dict()
+    values = {name: party[name] for name in PARTY_FIELDS}
     version, wrong = billing_details.details_version(request.tenant), dict[str, str]()
     if request.method == "POST":
         require(request.roles, "billing.write", ())
@@ -59,6 +62,7 @@ class BillingDetailsPage:
 
     email_choices = EMAIL_CHOICES
     countries = COUNTRIES
+    languages = LANGUAGES
 
     @property
     def per_cent(self) -> str:

@@ -1,4 +1,4 @@
-"""Downloads of a tenant's invoices and credit notes: PDF, and CSV exports."""
+"""Downloads of a tenant's invoices and credit notes: PDF, XRechnung, and CSV exports."""
 
 from typing import Any
 
@@ -21,14 +21,32 @@ def download_invoice_pdf(request: PageRequest, pk: str) -> HttpResponse:
 
 
 @tenant_page("billing.read", methods=SAFE)
+def download_invoice_xrechnung(request: PageRequest, pk: str) -> HttpResponse:
+    """Download an invoice as XRechnung."""
+    return downloads.xml_response(document_store.xrechnung_file(find_invoice(request, pk)))
+
+
+@tenant_page("billing.read", methods=SAFE)
 def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""
+    return downloads.pdf_response(
+        request, document_store.credit_note_pdf(_find_credit_note(request, pk), now=request.now)
+    )
+
+
+@tenant_page("billing.read", methods=SAFE)
+def download_credit_note_xrechnung(request: PageRequest, pk: str) -> HttpResponse:
+    """Download a credit note as XRechnung."""
+    return downloads.xml_response(document_store.xrechnung_file(_find_credit_note(request, pk)))
+
+
+def _find_credit_note(request: PageRequest, pk: str) -> CreditNote:
     require(request.roles, "billing.read")
     found = CreditNote.objects.filter(tenant=request.tenant, pk=pk)
     note = found.select_related("invoice__period", "invoice__tenant").first()
     if note is None:
         raise ObjectNotFound(_("This credit note does not exist."), fix=_("Open the invoice to see its credit notes."))
-    return downloads.pdf_response(request, document_store.credit_note_pdf(note, now=request.now))
+    return note
 
 
 @tenant_page("billing.read")

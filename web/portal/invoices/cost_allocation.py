@@ -21,6 +21,7 @@ class CostAllocation:
     shares: Sequence[CostShare]
     key_heading: str
     groupings: list[LinkOption]
+    taxed: bool
     query: str  # the grouping as the API's parameters
 
     @property
@@ -33,8 +34,8 @@ class CostAllocation:
 
     @property
     def label_columns(self) -> int:
-        """The number of columns before the total's amount, of an invoice without tax."""
-        return 3 if self.credited else 2
+        """The number of columns before that of the amount."""
+        return 2 + (2 if self.taxed else 0) + (1 if self.credited else 0)
 
 
 def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocation:
@@ -48,5 +49,6 @@ def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocati
         shares=allocate_cost(invoice, by=by, tag=tag),
         key_heading=dict(groupings)[grouping],
         groupings=link_options(request, "by", groupings, grouping),
+        taxed=bool(invoice.tax),
         query=urlencode(parameters),
     )

@@ -54,7 +54,13 @@ urlpatterns = [
     path("discounts/", discount_pages.list_discounts, name="ops-discounts"),
     path("discounts/<str:pk>/end/", discount_pages.end_agreement, name="ops-discount-end"),
     path("invoices/<str:pk>/pdf/", document_downloads.download_invoice_pdf, name="ops-invoice-pdf"),
+    path("invoices/<str:pk>/xrechnung/", document_downloads.download_invoice_xrechnung, name="ops-invoice-xrechnung"),
     path("credit-notes/<str:pk>/pdf/", document_downloads.download_credit_note_pdf, name="ops-credit-note-pdf"),
+    path(
+        "credit-notes/<str:pk>/xrechnung/",
+        document_downloads.download_credit_note_xrechnung,
+        name="ops-credit-note-xrechnung",
+    ),
     path("tenants/<str:pk>/payment-terms/", payment_terms_page.edit_payment_terms, name="ops-payment-terms"),
     path("stripe/", stripe_pages.show_stripe, name="ops-stripe"),
     path(

@@ -130,9 +130,9 @@ def _line_amounts(
 
 
 def _read_covers(invoice: Invoice) -> tuple[dict[tuple[int, ChargeKey], list[Cover]], dict[LineKey, int]]:
-    """Return what commitments cover, by month and charge, and its amount at its own price by line.
+    """Return what commitments cover, by month and charge, and its amounts by line.
 
-    Call in the tenant's RLS scope.
+    Amounts are at the usage's own price. Call in the tenant's RLS scope.
     """
     found, amounts = defaultdict[tuple[int, ChargeKey], list[Cover]](list), defaultdict[LineKey, int](int)
     month = unadjusted_amounts(invoice)

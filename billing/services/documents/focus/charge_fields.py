@@ -105,7 +105,7 @@ def resource_fields(lease_id: str, resource: RequestedResource, offering: Offeri
 
 
 def purchase_fields(invoice: Invoice, commitment: Commitment, seconds: int, *, pico: int) -> Fields:
-    """Return the fields of the month of a commitment: bought as a whole, used or not."""
+    """Return the fields of a commitment's month, bought as a whole."""
     offering, price = commitment.offering, format_fixed_point(commitment.nano_per_hour, NANO_PLACES)
     cost = format_exact(seconds * commitment.nano_per_hour)
     return {

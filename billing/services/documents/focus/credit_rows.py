@@ -69,7 +69,7 @@ def credit_rows(
 
 
 def _note_fields(invoice: Invoice, credited: CreditedLine) -> charge_fields.Fields:
-    """Return the fields of a credit note: its number, and the month it was issued in."""
+    """Return the number of a credit note and the month of its issue."""
     month = month_of(invoice.period.time_zone, credited.note.issued_at)
     return {
         "InvoiceId": str(credited.note),

@@ -130,7 +130,7 @@ def _added_rows(read: FocusInvoice) -> Iterator[tuple[str, ...]]:
 
 
 def _added_costs(read: FocusInvoice, kind: str) -> dict[str, int]:
-    """Return the shares of an added line, which is rounded once, by source; 10⁻¹² currency units."""
+    """Return the shares of an added line by source, in 10⁻¹² currency units."""
     carried = [each for each in read.carried if each.kind == kind]
     line = next((each for each in read.lines if each.kind == kind), None)
     if line is None:

@@ -58,14 +58,32 @@ def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
 @operator_page("invoice.pdf")
 def download_invoice_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of an invoice."""
-    rows = Invoice.objects.select_related("period", "tenant")
-    found = find_in_scope(rows, pk, _("Invoice"), fix=_("Select it from the list of invoices."))
-    return downloads.pdf_response(request, document_store.invoice_pdf(found, now=request.now))
+    return downloads.pdf_response(request, document_store.invoice_pdf(_find_invoice(pk), now=request.now))
+
+
+@operator_page("invoice.xrechnung")
+def download_invoice_xrechnung(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Download an invoice as XRechnung."""
+    return downloads.xml_response(document_store.xrechnung_file(_find_invoice(pk)))
 
 
 @operator_page("credit-note.pdf")
 def download_credit_note_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""
+    return downloads.pdf_response(request, document_store.credit_note_pdf(_find_credit_note(pk), now=request.now))
+
+
+@operator_page("credit-note.xrechnung")
+def download_credit_note_xrechnung(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Download a credit note as XRechnung."""
+    return downloads.xml_response(document_store.xrechnung_file(_find_credit_note(pk)))
+
+
+def _find_invoice(pk: str) -> Invoice:
+    rows = Invoice.objects.select_related("period", "tenant")
+    return find_in_scope(rows, pk, _("Invoice"), fix=_("Select it from the list of invoices."))
+
+
+def _find_credit_note(pk: str) -> CreditNote:
     rows = CreditNote.objects.select_related("invoice__period", "invoice__tenant")
-    found = find_in_scope(rows, pk, _("Credit note"), fix=_("Open it from its invoice."))
-    return downloads.pdf_response(request, document_store.credit_note_pdf(found, now=request.now))
+    return find_in_scope(rows, pk, _("Credit note"), fix=_("Open it from its invoice."))

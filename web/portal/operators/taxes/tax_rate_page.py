@@ -10,14 +10,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.money import EXPONENTS, format_fixed_point
 from billing.domain.parties import InvoiceParty
 from billing.domain.tax import EU_MEMBERS, format_rate_percent
-from billing.models import TaxCategory, TaxRate
-from billing.services.tax import tax_determination, tax_rates
+from billing.models import ExchangeRate, TaxCategory, TaxRate
+from billing.services.tax import exchange_rates, tax_determination, tax_rates
 from tenants.services.errors import InvalidValue
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, form_page, operator_page
 
+MOST_EXCHANGE_RATES = 24
 PER_CENT = re.compile(r"(?P<whole>[0-9]{1,3})(?:\.(?P<part>[0-9]{1,2}))?")
 
 
@@ -28,9 +30,17 @@ def list_tax_rates(request: OperatorRequest) -> HttpResponse:
         request,
         "operators/taxes/tax_rates.html",
         lambda _: build_tax_rate_page(request),
-        lambda: _publish_rate(request),
+        lambda: _add_exchange_rate(request) if "currency" in request.POST else _publish_rate(request),
         back=reverse("ops-tax-rates"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRateRow:
+    """An exchange rate with its six decimals."""
+
+    row: ExchangeRate
+    rate: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +48,22 @@ class TaxRatePage:
     """Every tax rate, the countries that lack one, and the form that adds one."""
 
     rows: list[dict[str, Any]]
+    exchange_rates: list[ExchangeRateRow]
+    own_currency: str
     supplier: InvoiceParty | None
     missing: list[str]
     chosen: str
 
     countries = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1])
     categories = TaxCategory.choices
+    currencies = sorted(EXPONENTS)
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call(_("Tax rates"), "ops/tax-rates", limit=API_PAGE_SIZE)]
+        return [
+            operator_api_call(_("Tax rates"), "ops/tax-rates", limit=API_PAGE_SIZE),
+            operator_api_call(_("Exchange rates"), "ops/exchange-rates", sort="-id", limit=API_PAGE_SIZE),
+        ]
 
 
 def build_tax_rate_page(request: OperatorRequest) -> TaxRatePage:
@@ -68,6 +84,11 @@ def build_tax_rate_page(request: OperatorRequest) -> TaxRatePage:
             }
             for row in rows
         ],
+        exchange_rates=[
+            ExchangeRateRow(each, format_fixed_point(each.rate, exchange_rates.RATE_PLACES))
+            for each in ExchangeRate.objects.order_by("-pk")[:MOST_EXCHANGE_RATES]
+        ],
+        own_currency=tax_determination.supplier_currency(),
         supplier=supplier,
         missing=_countries_without_rate(supplier, rows, today),
         chosen=request.POST.get("jurisdiction", supplier.country if supplier else ""),
@@ -102,6 +123,23 @@ def _publish_rate(request: OperatorRequest) -> str:
     country = COUNTRY_NAMES[rate.jurisdiction]
     return _("{country}: {rate_bp} % from {valid_lower:%d %b %Y}.").format(
         country=country, rate_bp=format_rate_percent(rate.rate_bp), valid_lower=rate.valid.lower
+    )
+
+
+def _add_exchange_rate(request: OperatorRequest) -> str:
+    made = exchange_rates.add_exchange_rate(
+        currency=request.POST.get("currency", ""),
+        day=_parse_day(request.POST.get("day", "")),
+        rate=exchange_rates.parse_rate(request.POST.get("exchange_rate", "")),
+        source=request.POST.get("source", ""),
+        actor=request.actor,
+        now=request.now,
+    )
+    return _("{currency} on {day:%d %b %Y}: {rate} {own}.").format(
+        currency=made.currency,
+        day=made.day,
+        rate=format_fixed_point(made.rate, exchange_rates.RATE_PLACES),
+        own=made.own,
     )
 
 
