@@ -1,4 +1,4 @@
-from billing.models.accounting import ExchangeRate
+from billing.models.accounting import ExchangeRate, JournalAccount, JournalSettings
 from billing.models.adjustments import AdjustmentKind, InvoiceAdjustment
 from billing.models.billing_details import BillingDetails
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
@@ -84,6 +84,8 @@ __all__ = [
     "InvoiceSeries",
     "InvoiceStatus",
     "InvoiceTax",
+    "JournalAccount",
+    "JournalSettings",
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",

@@ -34,6 +34,7 @@ from billing.models import (
     AccountTerms,
     Campaign,
     Commitment,
+    CreditNote,
     Discount,
     Dispute,
     Hold,
@@ -62,7 +63,7 @@ from billing.services.invoicing.disputes import dispute_requests
 from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
-from billing.services.tax import exchange_rates, tax_determination, tax_rates
+from billing.services.tax import exchange_rates, tax_rates
 from broker.models import Allocation, Lease, LeaseArray, Node, Offering, RelocationPlan, Repartition
 from broker.services.clusters import image_prepulls
 from broker.services.launch_templates import template_store
@@ -100,6 +101,10 @@ NOBODY: frozenset[str] = frozenset()
 SAME = None
 
 TEMPLATE = {"icon": "package", "shape": "session", "image": "ghcr.io/acme/comfy:1"}
+PARTY = {
+    "name": "Lumen", "street": "Weg 1", "postcode": "10115", "city": "Berlin", "country": "DE",
+    "vat_id": "DE136695976", "email": "books@lumen.example", "phone": "+49 30 1",
+}  # fmt: skip
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f matrix"
 
 Thing = Callable[[TenantWithOwner], str | tuple[str, ...]]
@@ -328,7 +333,7 @@ def a_stripe_event() -> str:
 
 
 def an_offering() -> Offering:
-    if not Offering.objects.exists():
+    if not Offering.objects.filter(profile="1g.10gb").exists():
         create_fleet(now=current_time())
     return Offering.objects.select_related("gpu_model").filter(profile="1g.10gb", state="published")[0]
 
@@ -454,6 +459,11 @@ def a_final_invoice(world: TenantWithOwner) -> str:
     return str(Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)[0].pk)
 
 
+def an_e_invoice(world: TenantWithOwner) -> str:
+    """A final invoice whose parties have all that an electronic invoice requires."""
+    return str(CreditNote.objects.get(pk=a_credit_note(world)).invoice_id)
+
+
 def a_payment(world: TenantWithOwner) -> str:
     values = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
     where = {"tenant": world.tenant, "invoice_id": a_final_invoice(world)}
@@ -483,7 +493,9 @@ def a_credit_note(world: TenantWithOwner) -> str:
             finalized_at=over,
             series="x",
             number=current_time().microsecond,
-            customer=tax_determination.get_customer(world.tenant).as_dict(),
+            treatment="outside",
+            supplier=PARTY,
+            customer=PARTY | {"country": "CH", "vat_id": ""},
             disputable_until=current_time() + timedelta(days=9),
         )
         credit_notes.issue_credit_note(
@@ -659,6 +671,7 @@ THINGS: dict[str, Thing] = {
     "invoice": in_its_tenant(an_invoice),
     "invoice export": in_its_tenant(lambda world: (an_invoice(world), "focus")),
     "final invoice": in_its_tenant(a_final_invoice),
+    "e-invoice": in_its_tenant(an_e_invoice),
     "payment": in_its_tenant(a_payment),
     "correction": lambda world: a_correction(world),
     "statement": lambda world: (str(world.tenant.pk), "csv"),
@@ -707,6 +720,7 @@ THINGS: dict[str, Thing] = {
     "tax rate": a_tax_rate,
     "exchange rate": an_exchange_rate,
     "month": in_its_tenant(a_month),
+    "accounting export": lambda _: ("2026-10", "journal"),
     "budget to remove": in_its_tenant(a_budget),
     "hold": in_its_tenant(a_hold),
     "card form": in_its_tenant(a_card_form),
@@ -983,7 +997,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"POST": STAFF}, thing="invoice", writes_on_get=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
-    "api/v1/ops/invoices/<str:pk>/xrechnung": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>/xrechnung": fleet(thing="e-invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
     "api/v1/ops/credit-notes/<str:pk>": fleet(thing="credit note", audited=True),
@@ -1029,6 +1043,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
     "api/v1/ops/trial-balance": fleet(audited=True),
+    "api/v1/ops/accounting/<str:pk>": fleet(thing="month", audited=True),
+    "api/v1/ops/accounting/<str:pk>/exports/<str:kind>": fleet(thing="accounting export", audited=True),
+    "api/v1/ops/journal-settings": fleet(PATCH=STAFF, audited=True),
     "api/v1/ops/stripe-differences": fleet(audited=True),
     "api/v1/ops/stripe-differences/<str:pk>": fleet(thing="stripe difference", audited=True, PATCH=STAFF),
     "api/v1/ops/stripe-events": fleet(audited=True),
@@ -1065,7 +1082,7 @@ ROWS: dict[str, Row] = {
     "api/v1/account-statement": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/account-statement/pdf": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
-    "api/v1/invoices/<str:pk>/xrechnung": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
+    "api/v1/invoices/<str:pk>/xrechnung": api("billing", thing="e-invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/exports/<str:kind>": api("billing", thing="invoice export", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/cost-allocation": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
@@ -1181,7 +1198,7 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/verification/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/exports/<str:kind>/": page(thing="invoice export", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
-    "invoices/<str:pk>/xrechnung/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/xrechnung/": page(thing="e-invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/dispute/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     "disputes/<str:pk>/withdraw/": page(thing="dispute", POST=SETTLERS, part=NOBODY),
     "credit-notes/<str:pk>/pdf/": page(thing="credit note", GET=PAYERS, part=NOBODY),
@@ -1217,6 +1234,9 @@ ROWS: dict[str, Row] = {
     "ops/integrity-checks/": ops(GET=STAFF),
     "ops/ledger/": ops(GET=STAFF),
     "ops/month-close/": ops(GET=STAFF, POST=STAFF),
+    "ops/accounting/": ops(GET=STAFF),
+    "ops/accounting/settings/": ops(GET=STAFF, POST=STAFF),
+    "ops/accounting/<str:month>/<str:kind>/": ops(thing="accounting export", GET=STAFF),
     "ops/tax-rates/": ops(GET=STAFF, POST=STAFF),
     "ops/stripe/": ops(GET=STAFF),
     "ops/stripe/differences/<int:pk>/acknowledge/": ops(thing="stripe difference", GET=STAFF, POST=STAFF),
@@ -1243,7 +1263,7 @@ ROWS: dict[str, Row] = {
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
-    "ops/invoices/<str:pk>/xrechnung/": ops(thing="final invoice", GET=STAFF),
+    "ops/invoices/<str:pk>/xrechnung/": ops(thing="e-invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/credit-notes/<str:pk>/xrechnung/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/credit/": ops(thing="final invoice", GET=STAFF, POST=STAFF),

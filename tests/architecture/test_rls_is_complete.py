@@ -56,6 +56,8 @@ OF_NO_TENANT = {
             "billing_offeringtaxcategory",
             "billing_campaign",
             "billing_exchangerate",
+            "billing_journalsettings",
+            "billing_journalaccount",
         ),
     },
     "the fleet, which operators and workers see": {

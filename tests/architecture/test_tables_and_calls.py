@@ -4,12 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import Client, override_settings
 from django.test.signals import template_rendered
 
 from billing.gateways.simulated import GatewayFault, SimulatedGateway
@@ -30,6 +30,7 @@ from billing.services.invoicing.month_close import close_month
 from billing.services.payments.topups import topup_collection as topped
 from billing.services.payments.topups import topup_creation as topping
 from billing.services.rating import lease_rating
+from billing.services.tax import exchange_rates
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import (
     Allocation,
@@ -68,7 +69,7 @@ from tests.billing.payments.payable_invoices import (
     process_payment,
     request_payment,
 )
-from tests.billing.tax.taxed_tenants import set_tax_rate
+from tests.billing.tax.taxed_tenants import ATELIER, LUMEN, create_october_invoice, set_tax_rate
 from tests.broker.services.repartition.fixed_layouts import ONES
 from tests.simulation import MODEL, REGION, offering
 from tests.tenants.tenant_setup import ALL_ROLES
@@ -86,6 +87,7 @@ MORE = {  # what is behind a page's own tabs and drawers
     "ops/ledger/": ("?before=999999",),
     "ops/offerings/": ("?state=draft", "?state=published"),
     "ops/offerings/<str:pk>/": ("?try=5.60",),
+    "ops/accounting/": ("?month=2026-10", "?month=2026-11", "?month=2026-09"),
     "ops/gpus/": ("?show=free", "?show=sold"),
     "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),
     "": ("?whose=all", "?whose=mine"),
@@ -282,6 +284,13 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
     an_email_without_a_recipient(final, sim.now)
     a_stripe_difference()
     a_stripe_event()
+    exchange_rates.add_exchange_rate(
+        currency="USD", day=date(2026, 10, 31), rate=900_000, source="ECB", actor=OPERATOR, now=sim.now
+    )
+    later = GrantTerms(minor=5, reason="to see it deferred")
+    new_grants.give_grant(portal.owner.tenant, later, idem="house later", actor=OPERATOR, now=sim.now)
+    with override_settings(SUPPLIER=LUMEN.as_dict()):
+        create_october_invoice(1000, party=ATELIER)
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
     tenant = portal.owner.tenant.pk
     operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})

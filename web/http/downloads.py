@@ -66,6 +66,13 @@ def xml_response(handed: XmlFile) -> HttpResponse:
     return answer
 
 
+def file_response(name: str, media_type: str, content: bytes) -> HttpResponse:
+    """Return a download of a file."""
+    answer = HttpResponse(content, content_type=media_type)
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer
+
+
 def streamed_csv_response(name: str, pieces: Iterator[str]) -> HttpResponseBase:
     """Return a CSV download of unknown length: whole if short, else streamed."""
     first, held = list[str](), 0

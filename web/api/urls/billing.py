@@ -16,6 +16,7 @@ from web.api.discounts import DiscountViewSet, MinimumViewSet
 from web.api.disputes import DisputeViewSet
 from web.api.grants import GrantViewSet
 from web.api.invoices import InvoiceViewSet
+from web.api.operators.accounting import OperatorAccountingViewSet
 from web.api.operators.commitments import OperatorCommitmentViewSet
 from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet
@@ -27,6 +28,7 @@ from web.api.operators.gpus import OperatorGpuViewSet
 from web.api.operators.grants import OperatorGrantViewSet
 from web.api.operators.invariant_checks import OperatorInvariantCheckViewSet
 from web.api.operators.invoices import OperatorInvoiceViewSet
+from web.api.operators.journal_settings import OperatorJournalSettingsViewSet
 from web.api.operators.ledger import OperatorLedgerTransferViewSet, OperatorTrialBalanceViewSet
 from web.api.operators.month_closes import OperatorMonthCloseViewSet
 from web.api.operators.notifications import OperatorEmailViewSet
@@ -128,6 +130,17 @@ urlpatterns = [
         ("ops/stripe-days", OperatorStripeDayViewSet.as_view({"get": "list"}), "ops-stripe-day-list"),
         ("ops/price-gaps", OperatorPriceGapViewSet.as_view({"get": "list"}), "ops-price-gap-list"),
         ("ops/integrity-checks", OperatorInvariantCheckViewSet.as_view({"get": "list"}), "ops-integrity-check-list"),
+        ("ops/accounting/<str:pk>", OperatorAccountingViewSet.as_view({"get": "retrieve"}), "ops-accounting"),
+        (
+            "ops/accounting/<str:pk>/exports/<str:kind>",
+            OperatorAccountingViewSet.as_view({"get": "export"}, renderer_classes=documents.RENDERERS),
+            "ops-accounting-export",
+        ),
+        (
+            "ops/journal-settings",
+            OperatorJournalSettingsViewSet.as_view({"get": "list", "patch": "change"}),
+            "ops-journal-settings",
+        ),
         ("ops/trial-balance", OperatorTrialBalanceViewSet.as_view({"get": "list"}), "ops-trial-balance-list"),
     )
 ] + router.urls

@@ -167,6 +167,7 @@ OPS_NAV: NavPlan = (
             ("ops-commitments", gettext_noop("Commitments"), "lock"),
             ("ops-month-close", gettext_noop("Month close"), "calendar"),
             ("ops-ledger", gettext_noop("Ledger"), "scale"),
+            ("ops-accounting", gettext_noop("Accounting"), "report-money"),
             ("ops-tax-rates", gettext_noop("Taxes"), "report-money"),
             ("ops-tokens", gettext_noop("Tokens"), "key"),
             ("ops-system", gettext_noop("System"), "settings"),

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from web.portal.operators.accounting import accounting_page, journal_settings_page
 from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
 from web.portal.operators.discounts import discount_pages
@@ -68,6 +69,9 @@ urlpatterns = [
     ),
     path("stripe/events/<str:pk>/retry/", stripe_pages.reprocess_event, name="ops-stripe-event-retry"),
     path("ledger/", ledger_page.show_ledger, name="ops-ledger"),
+    path("accounting/", accounting_page.show_accounting, name="ops-accounting"),
+    path("accounting/settings/", journal_settings_page.edit_journal_settings, name="ops-journal-settings"),
+    path("accounting/<str:month>/<str:kind>/", accounting_page.download_export, name="ops-accounting-export"),
     path("month-close/", month_close_page.show_month_close, name="ops-month-close"),
     path("tax-rates/", tax_rate_page.list_tax_rates, name="ops-tax-rates"),
     path("tokens/", token_pages.show_tokens, name="ops-tokens"),

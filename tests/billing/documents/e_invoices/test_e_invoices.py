@@ -6,29 +6,36 @@ from typing import Any
 
 import facturx
 import pytest
+from django.test import Client
 from lxml import etree
 
 from billing.domain.parties import InvoiceParty
 from billing.models import CreditNote, Invoice
 from billing.services.documents import document_store
 from billing.services.documents.e_invoices.e_invoice_files import factur_x_xml, xrechnung_xml
-from billing.services.documents.e_invoices.invoice_content import EInvoiceImpossible
+from billing.services.documents.e_invoices.invoice_parties import EInvoiceImpossible
+from ports import clock
+from tenants.domain.roles import Role
 from tenants.services.rls import tenant_scope
 from tests.billing.agreements.agreed_terms import START, close_and_get_invoice, create_discount
 from tests.billing.agreements.test_commitments import create_commitment_terms
 from tests.billing.credit_notes.issued_notes import issue_note
-from tests.billing.documents.e_invoices.schematron import failed_rules
-from tests.billing.histories import HOUR, add_ended_lease, create_customer, create_priced_offering
+from tests.billing.documents.e_invoices.schematron import failed_rules, failed_xrechnung_rules
+from tests.billing.histories import HOUR, add_ended_lease, create_customer, create_priced_offering, utc
 from tests.billing.payments.payable_invoices import NOW, create_draft_invoice
 from tests.billing.tax.taxed_tenants import (
     ATELIER,
     LUMEN,
     PERSON,
     SWISS,
+    charge_amounts,
+    close_taxed_month,
     create_october_invoice,
     set_billing_details,
     set_tax_rate,
 )
+from tests.simulation import create_tenant
+from tests.tenants.tenant_setup import ApiClient
 
 pytestmark = pytest.mark.django_db
 SUPPLIER = replace(LUMEN, phone="+49 30 1234567")
@@ -134,6 +141,24 @@ def test_xrechnung_names_its_own_rules_and_all_that_they_require() -> None:
     assert value(xml, "URIID") == SUPPLIER.email
     assert value(xml, "PersonName") == SUPPLIER.name
     assert failed_rules(xml.replace(b"#compliant#urn:xeinkauf.de:kosit:xrechnung_3.0", b"")) == []
+    assert failed_xrechnung_rules(xml) == []
+    assert len(failed_xrechnung_rules(xml.replace(b"BuyerReference", b"OtherReference"))) == 1  # BR-DE-15
+
+
+@pytest.mark.parametrize("party", [ATELIER, SWISS], ids=lambda party: party.country)
+def test_xrechnung_is_valid_without_tax(party: InvoiceParty) -> None:
+    invoice = reloaded(create_october_invoice(1999, party=replace(party, email="books@kestrel.example")))
+    with in_scope(invoice):
+        assert failed_xrechnung_rules(xrechnung_xml(invoice)) == []
+
+
+def test_xrechnung_of_discounts_and_credit_notes_is_valid() -> None:
+    invoice = committed_invoice()
+    note = issue_note(invoice, {1: 99}, now=utc("2026-12-02 00:00:00"))
+    with in_scope(note):
+        note = CreditNote.objects.select_related("invoice__period", "invoice__tenant").get(pk=note.pk)
+        assert failed_xrechnung_rules(xrechnung_xml(invoice)) == []
+        assert failed_xrechnung_rules(xrechnung_xml(note)) == []
 
 
 def test_xrechnung_says_what_is_missing() -> None:
@@ -163,3 +188,22 @@ def test_an_invoice_without_a_supplier_has_no_electronic_invoice(settings: Any) 
         assert factur_x_xml(invoice) is None
         with pytest.raises(EInvoiceImpossible, match="names no supplier"):
             xrechnung_xml(invoice)
+
+
+def test_page_and_api_return_the_same_xrechnung() -> None:
+    with clock.frozen_at(NOW):
+        kestrel = create_tenant("Kestrel")
+        set_billing_details(kestrel.tenant, KESTREL)
+        charge_amounts(kestrel.project, 1999)
+        invoice = close_taxed_month(kestrel.tenant)
+        note = issue_note(invoice, {1: 99})
+        payer, api = Client(), ApiClient(kestrel.token(Role.BILLING, now=NOW))
+        payer.force_login(kestrel.create_member(Role.BILLING))
+        for path in (f"invoices/{invoice.pk}/xrechnung", f"credit-notes/{note.pk}/xrechnung"):
+            seen = payer.get(f"/{path}/")
+            assert (seen.status_code, seen["Content-Type"]) == (200, "application/xml; charset=utf-8")
+            assert seen["Content-Disposition"].endswith('-xrechnung.xml"')
+            answer: Any = api.send("GET", path)
+            assert answer.content == seen.content
+            assert failed_xrechnung_rules(seen.content) == []
+        assert f"/invoices/{invoice.pk}/xrechnung/" in payer.get(f"/invoices/{invoice.pk}/").content.decode()

@@ -1,0 +1,123 @@
+"""Accounting page: open invoices, revenue to accrue and defer, VAT and files."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from billing.domain.money import Money
+from billing.domain.tax import format_rate_percent
+from billing.services.invoicing.month_close import close_checklist
+from billing.services.reports.accounting import journal, journal_accounts, month_end, month_exports, vat_report
+from billing.services.reports.accounting.vat_report import VatLine
+from tenants.models import Tenant
+from tenants.services.errors import ObjectNotFound
+from web.http import downloads
+from web.http.query_strings import LinkOption, link_options
+from web.portal.actions import ListPage, list_page, operator_api_call
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+MAX_MONTHS = 6
+MAX_ID_LENGTH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class VatRow:
+    """VAT of one return, country and rate."""
+
+    line: VatLine
+    per_cent: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountingPage:
+    """A month for an accountant, of all tenants or of one."""
+
+    month: str
+    at: datetime
+    months: list[LinkOption]
+    tenant: Tenant | None
+    ages: list[tuple[str, list[Money], Money]]
+    open_invoices: ListPage
+    unbilled: ListPage
+    unbilled_sums: list[Money]
+    deferred: ListPage
+    prepaid_sums: list[Money]
+    granted_sums: list[Money]
+    vat: list[VatRow]
+    customers: ListPage
+    exports: list[tuple[str, str]]
+    calls: list[dict[str, str]]
+
+    age_names = month_end.AGE_NAMES
+
+
+@operator_page("accounting")
+def show_accounting(request: OperatorRequest) -> HttpResponse:
+    """Show a month, by default the latest that is over, optionally of one tenant."""
+    settings = journal_accounts.journal_settings()
+    labels = close_checklist.month_labels()[:MAX_MONTHS]
+    month = _chosen_month(request, labels)
+    whose = request.GET.get("tenant", "")[:MAX_ID_LENGTH]
+    tenant = Tenant.objects.filter(pk=whose).first() if whose else None
+    page = _build_page(request, month, labels, tenant, journal.journal_month(month, settings).until)
+    return render(request, "operators/accounting/accounting.html", {"page": page})
+
+
+@operator_page("accounting.export")
+def download_export(request: OperatorRequest, month: str, kind: str) -> HttpResponse:
+    """Download a file of a month."""
+    if not month_exports.MONTH.fullmatch(month) or kind not in month_exports.EXPORT_NAMES:
+        raise ObjectNotFound(
+            _("{month} has no export {kind!r}.").format(month=month, kind=kind),
+            fix=_("Open the page Accounting and choose a file."),
+        )
+    settings, tenant = journal_accounts.journal_settings(), request.GET.get("tenant", "")[:MAX_ID_LENGTH]
+    made = month_exports.export_month(kind, month, settings, tenant=tenant, now=request.now)
+    return downloads.file_response(made.name, made.media_type, made.content)
+
+
+def _build_page(
+    request: OperatorRequest, month: str, labels: list[str], tenant: Tenant | None, at: datetime
+) -> AccountingPage:
+    pk = tenant.pk if tenant else ""
+    owed = month_end.open_invoices(at=at, tenant=pk)
+    unbilled = month_end.unbilled_months(at=at, tenant=pk)
+    deferred = month_end.deferred_revenue(at=at, tenant=pk)
+    vat = vat_report.vat_lines(month, month, tenant=pk)
+    query = f"?tenant={pk}" if pk else ""
+    return AccountingPage(
+        month=month,
+        at=at,
+        months=link_options(request, "month", [(label, label) for label in labels], month),
+        tenant=tenant,
+        ages=month_end.sum_by_age(owed),
+        open_invoices=list_page(request, owed, "open"),
+        unbilled=list_page(request, unbilled, "unbilled"),
+        unbilled_sums=month_end.sum_by_currency((each.currency, each.minor) for each in unbilled),
+        deferred=list_page(request, deferred, "deferred"),
+        prepaid_sums=month_end.sum_by_currency((each.currency, each.prepaid) for each in deferred),
+        granted_sums=month_end.sum_by_currency((each.currency, each.granted) for each in deferred),
+        vat=[
+            VatRow(each, "" if each.rate_bp is None else format_rate_percent(each.rate_bp))
+            for each in vat_report.sum_by_return(vat)
+        ],
+        customers=list_page(request, vat_report.sum_by_customer(vat), "customers"),
+        exports=[
+            (reverse("ops-accounting-export", args=[month, kind]) + query, name)
+            for kind, name in month_exports.EXPORT_NAMES.items()
+        ],
+        calls=[operator_api_call(_("This month"), f"ops/accounting/{month}", tenant=pk)],
+    )
+
+
+def _chosen_month(request: OperatorRequest, labels: list[str]) -> str:
+    """Return the month in the query string, else the last one that is over."""
+    month = request.GET.get("month", "")
+    if month_exports.MONTH.fullmatch(month):
+        return month
+    over = f"{request.now.replace(day=1) - timedelta(days=1):%Y-%m}"
+    return next((label for label in labels if label <= over), over)
