@@ -9,8 +9,9 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from billing.domain.journal import account_name
 from billing.domain.ledger import AccountType
-from billing.models import LedgerTransfer, TransferKind
+from billing.models import LedgerAccount, LedgerTransfer, TransferKind
 from billing.services.ledger import ledger_balances
 from tenants.services import rls
 from web.api.amounts import AmountField, MoneyOut, money_out
@@ -27,6 +28,10 @@ class LedgerAccountOut(serializers.Serializer[Any]):
 
     id = serializers.IntegerField(source="pk")
     type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
+    name = serializers.SerializerMethodField()
+
+    def get_name(self, account: LedgerAccount) -> str:
+        return account_name(account.type)
 
 
 class LedgerTransferOut(serializers.ModelSerializer[LedgerTransfer]):
@@ -63,7 +68,11 @@ class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     serializer_class, audit_action = LedgerTransferOut, "ledger"
     rows = LedgerTransfer.objects.select_related("debit_account", "credit_account")
     parameters = frozenset({"ref"})
-    filters = TENANT_FILTER | {"kind": QueryFilter("kind", choices=tuple(TransferKind.values))}
+    filters = TENANT_FILTER | {
+        "kind": QueryFilter("kind", choices=tuple(TransferKind.values)),
+        "at__gte": QueryFilter("at__gte", "moment"),
+        "at__lt": QueryFilter("at__lt", "moment"),
+    }
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         found, ref = super().filter_queryset(queryset), self.request.query_params.get("ref", "")
@@ -76,6 +85,7 @@ class TrialBalanceLineOut(serializers.Serializer[Any]):
     """Balance of all accounts of a type in one currency, as debit or credit."""
 
     type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
+    name = serializers.CharField()
     currency = serializers.CharField()
     accounts = serializers.IntegerField()
     debit = MoneyOut()
@@ -97,6 +107,7 @@ class OperatorTrialBalanceViewSet(CrossTenantViewSet):
             [
                 {
                     "type": line.type,
+                    "name": account_name(line.type),
                     "currency": line.currency,
                     "accounts": line.accounts,
                     "debit": money_out(line.debit, line.currency),

@@ -2,11 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from billing.domain.documents import NANO_DIGITS
+from billing.domain.money import format_fixed_point
 from billing.models import Commitment
 from billing.services.agreements import commitments
 from billing.services.catalogue import price_list
@@ -19,6 +23,7 @@ from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_
 from web.portal.commitments.commitment_page import commitment_badge
 from web.portal.operators.discounts.discount_pages import find_form_tenant, parse_optional_moment
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
+from web.portal.operators.list_filters import ListFilter, csv_list, csv_time, list_filter, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -28,12 +33,19 @@ from web.portal.operators.page_context import (
     operator_page,
 )
 
+COMMITMENT_HEADS = (
+    "commitment", "tenant", "tenant_name", "offering", "offering_name", "units", "price_per_hour", "currency", "since",
+    "until", "agreed_by", "agreed_at",
+)  # fmt: skip
 UNITS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @operator_page("commitments", methods=SAFE_OR_POST)
-def list_commitments(request: OperatorRequest) -> HttpResponse:
+def list_commitments(request: OperatorRequest) -> Any:
     """List the commitments of all tenants; a POST agrees on a new one."""
+    if wants_csv(request):
+        with staff_scope():
+            return csv_list("commitments", COMMITMENT_HEADS, map(_commitment_row, _found_commitments(request)))
     return form_page(
         request,
         "operators/commitments/commitments.html",
@@ -48,6 +60,7 @@ class TenantCommitmentPage:
     """Commitments of all tenants, with the form that agrees on one."""
 
     listing: ListPage
+    filter: ListFilter
     rows: list[dict[str, object]]
     tenants: list[Tenant]
     offerings: list[Offering]
@@ -59,14 +72,28 @@ class TenantCommitmentPage:
 
 def build_commitment_page(request: OperatorRequest) -> TenantCommitmentPage:
     """Read one page of the commitments, and what the form offers."""
-    agreed = Commitment.objects.select_related("tenant", "offering").order_by("-agreed_at", "-pk")
+    agreed = _found_commitments(request)
     rows = list_page(request, agreed, count=agreed.count())
     sold = Offering.objects.filter(state=OfferingState.PUBLISHED).exclude(price_class=PriceClass.SPOT)
     return TenantCommitmentPage(
         listing=rows,
+        filter=list_filter(request),
         rows=[{"row": each, "state": commitment_badge(each, request.now)} for each in rows.rows],
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         offerings=list(sold.order_by("label", "pk")),
+    )
+
+
+def _found_commitments(request: OperatorRequest) -> QuerySet[Commitment]:
+    found = list_filter(request).apply(Commitment.objects.all(), at="agreed_at")
+    return found.select_related("tenant", "offering").order_by("-agreed_at", "-pk")
+
+
+def _commitment_row(each: Commitment) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.tenant_id, each.tenant.name, each.offering_id, each.offering.label, each.units),
+        *(format_fixed_point(each.nano_per_hour, NANO_DIGITS), each.currency, csv_time(each.valid.lower)),
+        *(csv_time(each.valid.upper), each.agreed_by, csv_time(each.agreed_at)),
     )
 
 

@@ -19,6 +19,8 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.operators.corrections import correction_list
+from web.portal.operators.list_filters import ListTotal, list_filter, sum_amounts, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
@@ -27,7 +29,7 @@ MAX_VERSION_DIGITS = 18
 
 
 @operator_page("corrections", methods=SAFE_OR_POST)
-def list_corrections(request: OperatorRequest) -> HttpResponse:
+def list_corrections(request: OperatorRequest) -> Any:
     """List corrections, latest first; a POST proposes one and leads to its diff."""
     refusal: ProblemError | None = None
     if request.method == "POST":
@@ -39,9 +41,15 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
         else:
             return redirect("ops-correction", pk=made.pk)
     with staff_scope():
-        rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
+        limits = list_filter(request)
+        found = correction_list.found_corrections(limits)
+        rows = found.select_related("price_version__offering").order_by("-proposed_at", "-pk")
+        if wants_csv(request):
+            return correction_list.correction_csv(rows)
         context = {
             "listing": list_page(request, rows, count=rows.count()),
+            "filter": limits,
+            "totals": [ListTotal(_("Absolute change before VAT"), sum_amounts(found, "minor"))],
             "refusal": refusal,
             "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
             "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],

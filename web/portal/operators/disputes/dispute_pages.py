@@ -10,31 +10,51 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from billing.domain.money import decimal_string
 from billing.models import CreditNoteLine, Dispute, DisputeStatus, DisputeStep
 from billing.services.invoicing.disputes import dispute_answers, dispute_outcomes, dispute_requests, disputed_usage
 from billing.services.payments import disputed_amounts
 from web.http.query_strings import chosen_value, state_tabs
 from web.portal.actions import API_PAGE_SIZE, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
+from web.portal.operators.list_filters import (
+    BATCH_SIZE,
+    ListTotal,
+    csv_list,
+    csv_time,
+    list_filter,
+    sum_amounts,
+    wants_csv,
+)
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
+DISPUTE_HEADS = (
+    "dispute", "status", "tenant", "tenant_name", "invoice", "line", "opened_at", "closed_at", "reason", "currency",
+    "amount", "tax",
+)  # fmt: skip
 MAX_LEASES = 8  # leases of the line that the page names
 
 
 @operator_page("disputes")
-def list_disputes(request: OperatorRequest) -> HttpResponse:
+def list_disputes(request: OperatorRequest) -> Any:
     """List open disputes, oldest first, or all of them, newest first."""
-    state = chosen_value(request, "state", ["all"])
-    counts = dict(Dispute.objects.values_list("status").annotate(count=Count("pk")).order_by())
+    state, limits = chosen_value(request, "state", ["all"]), list_filter(request)
+    found = limits.apply(Dispute.objects.all(), at="opened_at")
+    counts = dict(found.values_list("status").annotate(count=Count("pk")).order_by())
     counts = {"": counts.get(DisputeStatus.OPEN, 0), "all": sum(counts.values())}
     waits = not state
-    rows = disputed_amounts.with_open_amounts(Dispute.objects.select_related("tenant", "invoice__period", "line"))
+    rows = disputed_amounts.with_open_amounts(found.select_related("tenant", "invoice__period", "line"))
     shown: QuerySet[Any] = rows.order_by("-opened_at", "-pk")
     if waits:
         shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
+        found = found.filter(status=DisputeStatus.OPEN)
+    if wants_csv(request):
+        return csv_list("disputes", DISPUTE_HEADS, map(_dispute_row, shown.iterator(BATCH_SIZE)))
     context = {
         "listing": list_page(request, shown, count=counts[state]),
         "waits": waits,
+        "filter": limits,
+        "totals": [ListTotal(_("Disputed before VAT"), sum_amounts(found, "minor"))],
         "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
         "calls": [
             operator_api_call(
@@ -43,6 +63,14 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
         ],
     }
     return render(request, "operators/disputes/disputes.html", context)
+
+
+def _dispute_row(each: Dispute) -> tuple[object, ...]:
+    amounts = (decimal_string(minor, each.currency) for minor in (each.minor, each.tax_minor))
+    return (
+        *(each.pk, each.status, each.tenant_id, each.tenant.name, str(each.invoice), each.line.n),
+        *(csv_time(each.opened_at), csv_time(each.closed_at), each.reason, each.currency, *amounts),
+    )
 
 
 @operator_page("dispute", methods=SAFE_OR_POST)

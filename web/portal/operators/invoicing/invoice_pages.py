@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count
 from django.http import HttpResponse
@@ -12,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from billing.domain import tax
 from billing.domain.credit_notes import LineCreditLimit
-from billing.domain.money import InvalidAmount, Money, parse_amount
+from billing.domain.money import InvalidAmount, Money, decimal_string, parse_amount
 from billing.domain.tax import TaxTreatment
 from billing.models import CreditNote, Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.services.invoicing import credit_notes
@@ -23,6 +24,15 @@ from tenants.services.rls import staff_scope
 from web.http.query_strings import chosen_value, state_tabs
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
+from web.portal.operators.list_filters import (
+    BATCH_SIZE,
+    ListTotal,
+    csv_list,
+    csv_time,
+    list_filter,
+    sum_amounts,
+    wants_csv,
+)
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -37,6 +47,10 @@ from web.portal.operators.page_context import (
 LINE_FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
 STATE_FILTERS = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
 MOST_DISPUTES = 20
+INVOICE_HEADS = (
+    "invoice", "number", "status", "month", "tenant", "tenant_name", "finalized_at", "due_at", "paid_at", "treatment",
+    "currency", "subtotal", "tax", "total", "due",
+)  # fmt: skip
 
 
 CREDIT_WARNING = gettext_lazy(
@@ -57,17 +71,26 @@ class CreditableInvoiceLine:
 
 
 @operator_page("invoices")
-def list_invoices(request: OperatorRequest) -> HttpResponse:
+def list_invoices(request: OperatorRequest) -> Any:
     """List the invoices of all tenants, latest months first, optionally of one state."""
-    state = chosen_value(request, "state", STATE_FILTERS)
-    counts = dict(Invoice.objects.values_list("status").annotate(count=Count("pk")).order_by())
+    state, limits = chosen_value(request, "state", STATE_FILTERS), list_filter(request)
+    found = limits.apply(Invoice.objects.all(), at="period__span__startswith")
+    counts = dict(found.values_list("status").annotate(count=Count("pk")).order_by())
     counts[""] = sum(counts.values())
-    rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
-    rows = rows.filter(status=state) if state else rows
+    found = found.filter(status=state) if state else found
+    rows = found.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
+    if wants_csv(request):
+        return csv_list("invoices", INVOICE_HEADS, map(_invoice_row, rows.iterator(BATCH_SIZE)))
     tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
     context = {
         "listing": list_page(request, rows, count=counts.get(state, 0)),
         "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
+        "filter": limits,
+        "totals": [
+            ListTotal(_("Total"), sum_amounts(found, "total")),
+            ListTotal(_("VAT"), sum_amounts(found, "tax")),
+            ListTotal(_("Settled without payment"), sum_amounts(found, "settled")),
+        ],
         "owed": ledger_balances.amounts_owed_by_all(),
         "calls": [
             operator_api_call(_("Invoices of all tenants"), "ops/invoices", status=state, limit=API_PAGE_SIZE),
@@ -75,6 +98,15 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
         ],
     }
     return render(request, "operators/invoicing/invoices.html", context)
+
+
+def _invoice_row(each: Invoice) -> tuple[object, ...]:
+    amounts = (decimal_string(minor, each.currency) for minor in (each.subtotal, each.tax, each.total, each.due))
+    return (
+        *(each.pk, str(each) if each.number else "", each.status, each.period.label, each.tenant_id, each.tenant.name),
+        *(csv_time(each.finalized_at), csv_time(each.due_at), csv_time(each.paid_at), each.treatment, each.currency),
+        *amounts,
+    )
 
 
 @operator_page("invoice", methods=SAFE_OR_POST)

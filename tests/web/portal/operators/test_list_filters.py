@@ -1,0 +1,101 @@
+"""Filters by tenant and day, totals and CSV of operators' money lists."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from billing.services.invoicing.disputes import dispute_requests
+from tests.billing.agreements.test_commitments import create_commitment_terms
+from tests.billing.corrections.correction_setup import close_period, create_ten_hour_lease, propose_correction
+from tests.billing.grants.grant_setup import create_grant
+from tests.billing.histories import OPERATOR
+from tests.billing.payments.payable_invoices import NOW
+from tests.billing.tax.taxed_tenants import LUMEN, create_october_invoice, set_tax_rate
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _supplier(settings: Any, simulated_payments: None) -> None:
+    settings.SUPPLIER = LUMEN.as_dict()
+    set_tax_rate("DE", 19)
+
+
+def rows_of(operator: Client, address: str, query: str = "") -> list[dict[str, str]]:
+    """Return the rows of a list's CSV."""
+    answer = operator.get(f"{address}?format=csv{query}")
+    assert answer["Content-Type"].startswith("text/csv")
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    return list(csv.DictReader(io.StringIO(body.decode())))
+
+
+def body_of(operator: Client, address: str, query: str = "") -> str:
+    answer = operator.get(f"{address}?{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_invoices_are_limited_by_tenant_and_day_with_totals_of_all_rows(operator: Client) -> None:
+    first, second = create_october_invoice(1000), create_october_invoice(5000)
+    both = rows_of(operator, "/ops/invoices/")
+    assert {row["invoice"]: (row["subtotal"], row["tax"], row["total"]) for row in both} == {
+        first.pk: ("10.000000", "1.900000", "11.900000"),
+        second.pk: ("50.000000", "9.500000", "59.500000"),
+    }
+    assert "€11.40" in body_of(operator, "/ops/invoices/")  # VAT
+    for tenant in (first.tenant_id, first.tenant.name):
+        assert [row["invoice"] for row in rows_of(operator, "/ops/invoices/", f"&tenant={tenant}")] == [first.pk]
+    assert rows_of(operator, "/ops/invoices/", "&since=2026-10-02") == []  # by the first day of the month
+    assert len(rows_of(operator, "/ops/invoices/", "&since=2026-10-01&until=2026-10-01&state=finalized")) == 2
+    assert rows_of(operator, "/ops/invoices/", "&state=paid") == []
+    alone = body_of(operator, "/ops/invoices/", f"tenant={first.tenant_id}&state=finalized")
+    assert "€11.40" not in alone
+    assert 'name="state" value="finalized"' in alone
+
+
+def test_transfers_are_limited_by_day_and_have_readable_names(operator: Client) -> None:
+    invoice = create_october_invoice(1000)
+    shown = [(row["kind"], row["debit"], row["credit"], row["amount"]) for row in rows_of(operator, "/ops/ledger/")]
+    assert sorted(shown) == [
+        ("invoice", "Clearing of invoices", "Revenue", "10.000000"),
+        ("invoice", "Clearing of invoices", "VAT payable", "1.900000"),
+        ("invoice", "Receivables", "Clearing of invoices", "11.900000"),
+    ]
+    assert rows_of(operator, "/ops/ledger/", "&until=2026-10-31") == []
+    assert len(rows_of(operator, "/ops/ledger/", f"&since=2026-11-01&invoice={invoice.pk}")) == 3
+    assert "€23.80" in body_of(operator, "/ops/ledger/", f"invoice={invoice.pk}")
+
+
+def test_credits_are_limited_by_day_with_their_sum(operator: Client) -> None:
+    tenant = create_october_invoice(1000).tenant
+    create_grant(tenant, 250)
+    create_grant(tenant, 111)
+    assert sorted(row["amount"] for row in rows_of(operator, "/ops/grants/")) == ["1.110000", "2.500000"]
+    assert "€3.61" in body_of(operator, "/ops/grants/", f"tenant={tenant.pk}")
+    assert rows_of(operator, "/ops/grants/", "&until=2020-01-01") == []
+
+
+def test_disputes_are_limited_by_tenant_with_their_sum(operator: Client) -> None:
+    invoice = create_october_invoice(1000)
+    dispute_requests.dispute_lines(invoice, lines={1: 300}, reason="it was slow", actor=OPERATOR, now=NOW)
+    (row,) = rows_of(operator, "/ops/disputes/")
+    assert (row["invoice"], row["amount"], row["tax"], row["status"]) == (str(invoice), "3.000000", "0.570000", "open")
+    assert rows_of(operator, "/ops/disputes/", "&tenant=nobody") == []
+    assert "€3.00" in body_of(operator, "/ops/disputes/")
+
+
+def test_commitments_and_corrections_are_limited_and_downloaded(operator: Client) -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    committed = create_commitment_terms(tenant, lease.offering, 2)
+    (row,) = rows_of(operator, "/ops/commitments/")
+    assert (row["commitment"], row["units"], row["price_per_hour"]) == (committed.pk, "2", "0.500000000")
+    assert rows_of(operator, "/ops/commitments/", "&tenant=nobody") == []
+    close_period(tenant)
+    made = propose_correction(lease, 2, 5)
+    (row,) = rows_of(operator, "/ops/corrections/", f"&tenant={tenant.pk}")
+    assert (row["correction"], row["amount"], row["lease"]) == (made.pk, "6.000000", lease.pk)
+    assert rows_of(operator, "/ops/corrections/", "&tenant=nobody") == []
+    assert "€6.00" in body_of(operator, "/ops/corrections/")
