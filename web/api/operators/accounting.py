@@ -88,6 +88,7 @@ class AccountingMonthOut(serializers.Serializer[Any]):
 class OperatorAccountingViewSet(CrossTenantViewSet):
     """Accounting of a month such as 2026-10."""
 
+    area = "billing"
     serializer_class, rows, audit_action = AccountingMonthOut, Invoice.objects.all(), "accounting"
     pagination_class, filter_backends = None, []
     action_parameters = dict.fromkeys(("retrieve", "export"), frozenset({"tenant"}))

@@ -44,11 +44,12 @@ class OperatorExchangeRateViewSet(CrossTenantViewSet):
     An invoice in another currency states its VAT at the rate of the last day of its month.
     """
 
+    area = "billing"
     serializer_class, rows, audit_action = ExchangeRateOut, ExchangeRate.objects.all(), "taxes"
     filters = {"currency": QueryFilter("currency")}
 
     @OperatorAct(ExchangeRateCreate)
-    def publish(self, body: dict[str, Any]) -> ExchangeRate:
+    def create(self, body: dict[str, Any]) -> ExchangeRate:
         """Add a rate, or return the same existing one. Rates never change."""
         return exchange_rates.add_exchange_rate(
             currency=body["currency"].upper(),

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0041_exchange_rates")]
+    dependencies = [("billing", "0007_exchange_rates")]
 
     operations = [
         migrations.CreateModel(

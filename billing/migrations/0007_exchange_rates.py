@@ -15,7 +15,7 @@ DROP TRIGGER append_only_truncate ON billing_exchangerate;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("billing", "0040_document_language")]
+    dependencies = [("billing", "0006_document_language")]
 
     operations = [
         migrations.CreateModel(
