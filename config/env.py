@@ -8,12 +8,13 @@ import os
 import re
 from email.utils import parseaddr
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, PositiveInt, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from billing.domain.money import parse_amount
 from config.broker_url import parse_broker_url
 from config.database_url import parse_database_url
 from config.mail_url import parse_mail_url
@@ -154,6 +155,7 @@ class EnvironmentSettings(BaseSettings):
         default=(
             "broker.services.quotas.gate",
             "billing.services.quotes.burn_rate_gate.gate",
+            "billing.services.new_tenants.new_tenant_gate.gate",
             "billing.services.funds.holds.budget_holds.gate",
         ),
         description="Checks that a lease must pass before it is queued, in this order.",
@@ -199,6 +201,54 @@ class EnvironmentSettings(BaseSettings):
     default_tenant_storage_gib: int = Field(
         default=200, ge=0, description="GiB of volumes that a new tenant may have, until operators set a quota."
     )
+    sign_up: Literal["open", "invitation", "domains"] = Field(
+        default="open",
+        description="Who may sign up and create a tenant: `open` (anybody), `invitation` (whoever has an invitation;"
+        " operators create tenants) or `domains` (addresses of `SIGN_UP_DOMAINS`, and whoever has an invitation).",
+    )
+    sign_up_domains: tuple[str, ...] = Field(
+        default=(), description="E-mail domains of people who may sign up, such as `uni.example`; without subdomains."
+    )
+    release_new_tenants: bool = Field(
+        default=False,
+        description="Releases tenants as people create them. Otherwise a new tenant has the limits below, and pays in"
+        " advance or saves a payment card, until an operator releases it.",
+    )
+    new_tenant_quota_units: int = Field(
+        default=7, ge=0, description="Compute slices that a tenant may hold at once until it is released."
+    )
+    new_tenant_unit_hours: int = Field(
+        default=336, ge=0, description="Unit-hours that a tenant may request in a month until it is released."
+    )
+    new_tenants_per_person: int = Field(
+        default=1,
+        ge=0,
+        description="Tenants that a person may have that are not released. A person is a mailbox:"
+        " `a+1@example.com` and `A@example.com` are one.",
+    )
+    new_tenants_per_network: int = Field(
+        default=3,
+        ge=0,
+        description="Tenants that may be created from one network address (IPv4 address or IPv6 /64) and are not"
+        " released; behind a proxy it needs `TRUSTED_PROXY_COUNT`.",
+    )
+    new_tenant_units_per_person: int = Field(
+        default=7,
+        ge=0,
+        description="Compute slices that all tenants in which a person may launch hold together, of those that are not"
+        " released.",
+    )
+    new_tenant_units_per_network: int = Field(
+        default=14,
+        ge=0,
+        description="Compute slices that the tenants created from one network address hold together, of those that are"
+        " not released.",
+    )
+    trial_credit: dict[str, str] = Field(
+        default={},
+        description='Trial credit of new tenants by currency, once per person: `{"EUR": "25.00"}`. Empty: none.',
+    )
+    trial_credit_days: int = Field(default=30, ge=1, le=3650, description="Days for which trial credit can be used.")
     max_lease_hours: int = Field(default=24 * 30, description="Longest duration of a lease, in hours.")
     quote_ttl_s: int = Field(default=600, ge=1, le=30 * 86400, description="Time to live of a quote, in seconds.")
     spot_free_interruption_s: int = Field(
@@ -335,6 +385,13 @@ class EnvironmentSettings(BaseSettings):
             parse_mail_url(url)
         return url
 
+    @field_validator("trial_credit")
+    @classmethod
+    def _check_trial_credit(cls, credits: dict[str, str]) -> dict[str, str]:
+        for currency, amount in credits.items():
+            parse_amount(amount, currency)
+        return credits
+
     @field_validator("mail_from")
     @classmethod
     def _check_mail_from(cls, sender: str) -> str:
@@ -344,9 +401,11 @@ class EnvironmentSettings(BaseSettings):
         return sender
 
     @model_validator(mode="after")
-    def _check_mail_settings(self) -> Self:
+    def _check_combinations(self) -> Self:
         if self.mail_url and not self.mail_from:
             raise ValueError("GPUBROKER_MAIL_FROM is missing: GPUBROKER_MAIL_URL needs the sender of e-mails.")
+        if self.sign_up == "domains" and not self.sign_up_domains:
+            raise ValueError("GPUBROKER_SIGN_UP_DOMAINS is missing: GPUBROKER_SIGN_UP=domains needs it.")
         if self.local_mail and (self.mail_url or urlsplit(self.public_url).hostname not in LOCAL_HOSTS):
             raise ValueError(
                 "GPUBROKER_LOCAL_MAIL is for development only: with GPUBROKER_PUBLIC_URL on localhost and without"
@@ -390,6 +449,6 @@ def settings_markdown() -> str:
 def _default_text(default: object) -> str:
     if isinstance(default, SecretStr):
         return default.get_secret_value()
-    if isinstance(default, tuple):
+    if isinstance(default, tuple | dict):
         return json.dumps(default)
     return str(default)

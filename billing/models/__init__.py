@@ -41,6 +41,7 @@ from billing.models.stripe import (
 )
 from billing.models.taxes import InvoiceTax, OfferingTaxCategory, TaxCategory, TaxRate
 from billing.models.token_caps import TokenCap, TokenCapDay, TokenCapLease, TokenCapPart
+from billing.models.trial_credits import TrialCredit
 from billing.models.wallets import AccountStatus, AccountTerms, PaymentTerms, Wallet, WalletPart
 
 __all__ = [
@@ -130,6 +131,7 @@ __all__ = [
     "TokenCapPart",
     "TopUp",
     "TransferKind",
+    "TrialCredit",
     "UndeliveredReason",
     "Wallet",
     "WalletPart",

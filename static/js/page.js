@@ -52,6 +52,13 @@ addEventListener("keydown", (event) => {
   if (location.hash === "#side") location.hash = "#main";
 });
 
+// A time zone that nobody has chosen yet begins with the browser's, if that is on offer.
+for (const zones of document.querySelectorAll("select[data-local-time-zone]")) {
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const untouched = zones.value === "UTC" && !document.querySelector(".field-error");
+  if (untouched && [...zones.options].some((option) => option.value === here)) zones.value = here;
+}
+
 // A form is sent once: who presses twice means once. Who comes back, or waits in vain, may send it again.
 const sent = new WeakSet();
 document.addEventListener("submit", (event) => {

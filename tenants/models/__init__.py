@@ -4,6 +4,7 @@ from tenants.models.members import Invitation, Member, Role, ServiceAccount
 from tenants.models.operator_tokens import OperatorIdempotencyRecord, OperatorToken
 from tenants.models.projects import Project
 from tenants.models.quotas import Quota, QuotaKind
+from tenants.models.sign_ups import SignUp
 from tenants.models.ssh_keys import SshKey
 from tenants.models.tenants import Tenant
 from tenants.models.tokens import ApiToken
@@ -22,6 +23,7 @@ __all__ = [
     "QuotaKind",
     "Role",
     "ServiceAccount",
+    "SignUp",
     "SshKey",
     "Tenant",
     "User",

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 
+from tenants.domain.mailboxes import mailbox_of
 from tenants.models.default_ids import ID_LENGTH, user_id
 
 
@@ -12,7 +13,7 @@ class UserManager(BaseUserManager["User"]):
     """Manager that creates users, as Django's authentication requires."""
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        user = self.model(email=self.normalize_email(email).lower(), **fields)
+        user = self.model(email=self.normalize_email(email).lower(), mailbox=mailbox_of(email), **fields)
         user.set_password(password)
         user.save(using=self._db)
         return user
@@ -28,6 +29,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)  # an operator of this installation
     joined_at = models.DateTimeField(null=True)
+    # The mailbox that the account was created with, in one spelling: limits of new tenants are counted by it.
+    mailbox = models.CharField(max_length=254, blank=True, default="", db_default="", db_index=True)
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from tenants.domain.roles import ALLOWED, Role, RoleGrants
 from tenants.models import Member, Project, Tenant, User
-from tenants.services import audit, membership_offers, tenants, tokens
+from tenants.services import audit, membership_offers, new_tenant_limits, tenants, tokens
 from tenants.services.actors import Actor
 from tenants.services.authentication import require_scopes
 from tenants.services.errors import NotAllowed, ProblemError, StaleVersion
@@ -48,6 +48,8 @@ def add(*, tenant: Tenant, user: User, role: Role, project: Project | None, acto
             member = Member.objects.create(tenant=tenant, user=user, role=role, project=project, created_at=now)
     except IntegrityError:
         raise AlreadyMember(f"{user.email} already has a role there.", fix="Change that role instead.") from None
+    if role == Role.OWNER and project is None:
+        new_tenant_limits.require_may_own(tenant, user)
     _record("member.add", member, actor=actor, now=now, role=role.value)
     return member
 
@@ -68,6 +70,8 @@ def change_role(member: Member, *, role: Role, grants: RoleGrants, actor: Actor,
     if not moved:
         raise StaleVersion("The membership was changed in the meantime.", fix="Reload it, then change it.")
     member.role, member.version = role.value, member.version + 1
+    if role == Role.OWNER and member.project_id is None:
+        new_tenant_limits.require_may_own(member.tenant, member.user)
     _record("member.role", member, actor=actor, now=now, before=before.value, after=role.value)
     membership_offers.revoke_excessive(tenant=member.tenant, user_id=member.user_id, actor=actor, now=now)
     return member

@@ -29,11 +29,20 @@ def _valid_time_zone(name: str) -> str:
 
 @transaction.atomic
 def create(
-    *, name: str, owner: User | None, actor: Actor, now: datetime, time_zone: str = "UTC", currency: str | None = None
+    *,
+    name: str,
+    owner: User | None,
+    actor: Actor,
+    now: datetime,
+    time_zone: str = "UTC",
+    currency: str | None = None,
+    released: bool = True,
+    founder: str = "",
+    founder_network: str = "",
 ) -> tuple[Tenant, Project]:
     """Create a tenant with its root project, first quota and owner.
 
-    The transaction is scoped to that tenant afterwards.
+    One that is not released has the limits of new tenants. The transaction is scoped to that tenant afterwards.
     """
     tenant = Tenant(
         pk=ids.new("ten"),
@@ -41,6 +50,9 @@ def create(
         time_zone=_valid_time_zone(time_zone),
         currency=currency or settings.CURRENCY,
         created_at=now,
+        released_at=now if released else None,
+        founder=founder,
+        founder_network=founder_network,
     )
     enter_tenant(tenant.pk)
     tenant.save(force_insert=True)

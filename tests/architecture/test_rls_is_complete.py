@@ -34,9 +34,11 @@ OF_NO_TENANT = {
     "people are of several tenants, and their accounts their own": {
         *(
             "tenants_user",
-            "tenants_sshkey",
             "tenants_operatortoken",
             "tenants_operatoridempotencyrecord",
+            "tenants_signup",
+            "billing_trialcredit",
+            "tenants_sshkey",
             "django_session",
             "mfa_authenticator",
             "account_emailaddress",

@@ -25,7 +25,7 @@ class IdField(serializers.CharField):
 class TenantOut(serializers.ModelSerializer[Tenant]):
     class Meta:
         model = Tenant
-        fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at")
+        fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at", "released_at")
 
 
 class TenantChange(StrictSerializer):

@@ -225,6 +225,13 @@ def prices_at(
     return {row.offering_id: to_price(row) for row in own_last}
 
 
+def listed_currencies(moment: datetime) -> list[str]:
+    """Return the currencies of new tenants: the installation's, then others with list prices; one query."""
+    listed = PriceVersion.objects.listed().filter(valid__contains=moment).order_by("currency")
+    others = listed.exclude(currency=settings.CURRENCY).values_list("currency", flat=True).distinct()
+    return [settings.CURRENCY, *others]
+
+
 def lowest_on_demand_price(moment: datetime, *, currency: str, tenant: str = "") -> int | None:
     """Return the lowest hourly price of published on-demand offerings with a GPU; two queries.
 

@@ -9,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from billing.services.catalogue.price_list import NoPrice
 from billing.services.funds.holds import budget_holds
+from billing.services.new_tenants import new_tenant_gate
 from billing.services.quotes import burn_rate_gate
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, Offering
@@ -113,5 +114,10 @@ def extend_by_an_hour(sim: Simulation, owner: TenantContext, lease: Lease) -> No
     assert grown.ends_at - lease.ends_at == timedelta(hours=1)
 
 
-def test_quota_burn_rate_and_budget_gates_are_enabled_by_default() -> None:
-    assert [import_string(name) for name in GATES] == [quotas.gate, burn_rate_gate.gate, budget_holds.gate]
+def test_every_gate_is_enabled_by_default() -> None:
+    assert [import_string(name) for name in GATES] == [
+        quotas.gate,
+        burn_rate_gate.gate,
+        new_tenant_gate.gate,
+        budget_holds.gate,
+    ]

@@ -19,7 +19,7 @@ from tests.database import OwnDatabase
 from tests.locks import wait_for_lock_waiter
 from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease, simulate
 
-QUOTA, BURN, _ = EnvironmentSettings.model_fields["lease_gates"].default
+QUOTA, BURN, *_ = EnvironmentSettings.model_fields["lease_gates"].default
 HALFWAY = f"{__name__}.stop_halfway"
 asking, may_go_on = Event(), Event()
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from billing.gateways.stripe import lookups
-from billing.models import Invoice, PaymentCardForm, StripeCustomer
+from billing.models import AccountTerms, Invoice, PaymentCardForm, StripeCustomer
 from billing.services.payments.stripe import card_setup, payment_cards, webhook_events, webhook_inbox
 from billing.services.payments.stripe.payment_cards import CardsNotSupported
 from ports import payments
-from tenants.models import AuditEvent
+from tenants.models import AuditEvent, Tenant
 from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import (
     MIRA,
@@ -78,6 +78,21 @@ def test_a_card_form_is_opened_by_a_worker_and_completed_at_stripe(
     assert found is not None
     assert (found.brand, found.last4, found.ends, found.added_by) == ("visa", "4242", "2029-07", MIRA.label)
     assert process_payment(request_payment(invoice)).status == "succeeded"
+
+
+@pytest.mark.parametrize(("is_new", "pays"), [(True, "invoice"), (False, "prepaid")])
+def test_a_new_tenant_that_saves_a_card_pays_by_it(fake: FakeStripe, is_new: bool, pays: str) -> None:
+    invoice = create_final_invoice()
+    with tenant_scope(invoice.tenant_id):
+        tenant = invoice.tenant
+        AccountTerms.objects.create(tenant=tenant, payment="prepaid", since=NOW)
+        if is_new:
+            Tenant.objects.update(released_at=None)
+        form = process_form(payment_cards.request_card_form(tenant, actor=MIRA, now=NOW))
+    things.fill_in(fake.things, form.session_id)
+    assert return_from_stripe(form).state == "saved"
+    with tenant_scope(tenant.pk):
+        assert AccountTerms.objects.get().payment == pays
 
 
 def test_card_tables_have_no_card_number_or_cvc_column(fake: FakeStripe) -> None:

@@ -17,6 +17,7 @@ from tenants.services.tenant_overview import TenantOverview, tenant_overviews
 from web.api.audit_events import AuditEventRows
 from web.api.base_views import validated_body
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, require_field
+from web.api.operators.new_tenants import NewTenantActs
 from web.api.operators.payment_terms import OperatorPaymentTermsOut
 from web.api.serializer_fields import StrictSerializer
 from web.api.tenant_serializers import QUOTA_UNIT_TEXTS
@@ -49,7 +50,8 @@ class OperatorTenantOut(serializers.ModelSerializer[Tenant]):
 
     class Meta:
         model = Tenant
-        fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at", "members", "quotas")
+        fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at", "released_at", "founder",
+                  "members", "quotas")  # fmt: skip
 
     def _overview(self, tenant: Tenant) -> TenantOverview:
         return self.context["standings"][tenant.pk]  # type: ignore[no-any-return]
@@ -90,14 +92,15 @@ class PaymentTermsIn(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="Visible to the tenant.")
 
 
-class OperatorTenantViewSet(CrossTenantViewSet):
+class OperatorTenantViewSet(NewTenantActs):
     """Every tenant with its number of members and its root project's quotas."""
 
     area = "tenants"
     serializer_class, rows, audit_action = OperatorTenantOut, Tenant.objects.all(), "tenants.list"
     sorts = ("name", "-name", "id", "-id", "created_at", "-created_at")
     search_in = ("name",)
-    filters = {"suspended": QueryFilter("suspended_at__isnull", "flag_not"), "currency": QueryFilter("currency")}
+    filters = {"suspended": QueryFilter("suspended_at__isnull", "flag_not"), "currency": QueryFilter("currency"),
+               "released": QueryFilter("released_at__isnull", "flag_not")}  # fmt: skip
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         self.beside = {"standings": tenant_overviews(rows)}

@@ -3,11 +3,10 @@
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from allauth.account.views import EmailVerificationSentView, LoginView, SignupView
+from allauth.account.models import EmailAddress
+from allauth.account.views import LoginView
 from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
 from allauth.mfa.totp.views import ActivateTOTPView
-from django.conf import settings
-from django.contrib.auth.hashers import make_password
 from django.contrib.sites.shortcuts import get_current_site
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -16,13 +15,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from ports import clock
-from tenants.domain.single_line_text import NAME_LENGTH
+from tenants.domain.mailboxes import mailbox_of
 from tenants.models import User
-from tenants.services import invitations, own_accounts, tenants
-from tenants.services.actors import Actor
-from tenants.services.errors import ObjectNotFound
+from tenants.services import own_accounts
 from web.portal.account import known_devices
-from web.portal.account.session_pages import SESSION_JOIN
+from web.portal.account.pending_invitations import SESSION_JOIN, pending_invitation
+from web.portal.account.sign_up import create_wanted_tenant, keep_wanted_tenant, may_create_account
 
 # allauth's e-mails about account changes -> their actions in the audit log.
 AUDIT_ACTIONS = {
@@ -45,7 +43,7 @@ MAX_EMAIL_LENGTH = User._meta.get_field("email").max_length or 254
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """allauth adapter: lower-case addresses, a tenant on uninvited sign-up, redirects."""
+    """allauth adapter: lower-case addresses, a tenant for who confirms uninvited, redirects."""
 
     def clean_email(self, email: str) -> str:
         if len(email) > MAX_EMAIL_LENGTH:  # allauth would truncate it, and write to somebody else
@@ -89,15 +87,24 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         known_devices.remember_device(request, answer, user.email)
         return answer
 
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return may_create_account(request)
+
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
-        """Save a new user; without an invitation, create a tenant that the user owns."""
+        """Save a new user, and the tenant they want once their address is confirmed."""
         now = clock.now()
-        user.joined_at = now
+        user.joined_at, user.mailbox = now, mailbox_of(form.cleaned_data["email"])
         saved: User = super().save_user(request, user, form, commit)
-        if commit and SESSION_JOIN not in request.session:
-            actor = Actor("user", saved.pk, saved.email, getattr(request, "id", ""))
-            tenants.create(name=saved.get_short_name()[:NAME_LENGTH], owner=saved, actor=actor, now=now)
+        if commit:
+            keep_wanted_tenant(saved, form, now=now)
         return saved
+
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        """Confirm an address, and create the tenant that its account asked for."""
+        confirmed = bool(super().confirm_email(request, email_address))
+        if confirmed:
+            create_wanted_tenant(request, email_address.user)
+        return confirmed
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Return the URL of the pending invitation, else home."""
@@ -116,42 +123,9 @@ def record_account_change(request: HttpRequest, user: User, message: str) -> Non
     )
 
 
-def pending_invitation(request: HttpRequest) -> dict[str, str] | None:
-    """Return the visitor's pending invitation, for the text above the form."""
-    secret = request.session.get(SESSION_JOIN)
-    if not secret:
-        return None
-    try:
-        offer = invitations.find_offer(secret, now=clock.now())
-    except ObjectNotFound:
-        del request.session[SESSION_JOIN]
-        return None
-    return {"tenant": offer.tenant_name, "role": offer.role.value, "email": offer.email}
-
-
 class SignInView(LoginView):  # type: ignore[misc]
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_context_data(**kwargs), "invitation": pending_invitation(self.request)}
-
-
-class SignUpView(SignupView):  # type: ignore[misc]
-    def form_valid(self, form: Any) -> HttpResponse:
-        if form.account_already_exists:
-            make_password(form.cleaned_data["password1"])  # so that the response takes as long as for a new account
-        answer: HttpResponse = super().form_valid(form)
-        return answer
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**super().get_context_data(**kwargs), "invitation": pending_invitation(self.request)}
-
-
-class VerificationSentView(EmailVerificationSentView):  # type: ignore[misc]
-    """Page shown after every sign-up, whether the address was known or not."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        local_mail_url = reverse("local-mail") if settings.LOCAL_MAIL else ""
-        mail = {"mail_goes_out": settings.MAIL_IS_CONFIGURED, "local_mail_url": local_mail_url}
-        return {**super().get_context_data(**kwargs), **mail}
 
 
 class ActivateTotpView(ActivateTOTPView):  # type: ignore[misc]

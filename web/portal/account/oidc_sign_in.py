@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from ports import http
+from tenants.domain.mailboxes import mailbox_of
 from tenants.services.errors import ProblemError
 
 
@@ -22,10 +23,15 @@ class CompanySignInUnavailable(ProblemError):
 class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """allauth adapter: uses our HTTP client, and saves a new user atomically."""
 
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Let everybody in whom the company signs in; who may create tenants is decided elsewhere."""
+        return True
+
     def get_requests_session(self) -> "OidcHttpSession":
         return OidcHttpSession()
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        sociallogin.user.mailbox = mailbox_of(sociallogin.user.email)
         with transaction.atomic():
             return super().save_user(request, sociallogin, form)
 

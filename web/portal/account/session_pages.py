@@ -8,10 +8,18 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
+from billing.services.new_tenants import tenant_creation
 from ports import clock
 from tenants.domain.roles import ROLE_DESCRIPTIONS
-from tenants.services import invitations, tenants
+from tenants.models import SignUp, User
+from tenants.services import invitations, sign_ups
 from tenants.services.actors import Actor
+from tenants.services.errors import ProblemError
+from tenants.services.sign_ups import SignUpClosed
+from web.http.middleware import set_rejection_reason
+from web.portal.account.pending_invitations import SESSION_JOIN
+from web.portal.account.sign_up import client_address
+from web.portal.account.tenant_fields import TenantFieldsForm, trial_offers, wanted_tenant
 from web.portal.authentication import (
     POST,
     SESSION_NO_TENANT,
@@ -21,9 +29,6 @@ from web.portal.authentication import (
     sign_in_required,
     tenant_required,
 )
-from web.portal.forms import TenantForm
-
-SESSION_JOIN = "join"  # the pending invitation's secret, until sign-in
 
 
 def user_actor(request: Any) -> Actor:
@@ -97,17 +102,43 @@ def create_own_tenant(request: Any) -> HttpResponse:
             return redirect(reverse("control-room"))
         except NoReverseMatch:
             pass
-    form = TenantForm(request.POST or None, initial={"name": request.user.get_short_name()})
+    form = TenantFieldsForm(request.POST or None, now=clock.now(), initial=_initial_tenant(request.user))
+    refusal = _why_closed(request.user)
     if request.method == "POST" and form.is_valid():
-        tenant, _ = tenants.create(
-            name=form.cleaned_data["name"],
-            time_zone=form.cleaned_data["time_zone"],
-            owner=request.user,
-            actor=user_actor(request),
-            now=clock.now(),
-        )
-        request.session[SESSION_TENANT_KEY] = tenant.pk
-        request.session.pop(SESSION_PROJECT, None)
-        request.session.pop(SESSION_NO_TENANT, None)
-        return redirect(home_url())
-    return render(request, "account/create_tenant.html", {"form": form})
+        try:
+            tenant = tenant_creation.found_tenant(
+                wanted_tenant(form.cleaned_data),
+                user=request.user,
+                ip_address=client_address(request),
+                actor=user_actor(request),
+                now=clock.now(),
+            )
+        except ProblemError as problem:
+            refusal = problem
+            set_rejection_reason(request, problem.detail)
+        else:
+            sign_ups.take_sign_up(request.user)
+            request.session[SESSION_TENANT_KEY] = tenant.pk
+            request.session.pop(SESSION_PROJECT, None)
+            request.session.pop(SESSION_NO_TENANT, None)
+            return redirect(home_url())
+    context = {"form": form, "refusal": refusal, "trial_offers": trial_offers(clock.now())}
+    status = refusal.status if refusal and request.method == "POST" else 200
+    return render(request, "account/create_tenant.html", context, status=status)
+
+
+def _initial_tenant(user: User) -> dict[str, str]:
+    """Return what the form starts with: what was refused at sign-up."""
+    asked = SignUp.objects.filter(user=user).first()
+    if asked is None:
+        return {"organisation": user.get_short_name()}
+    names = ("organisation", "country", "currency", "time_zone")
+    return {name: getattr(asked, name) for name in names}
+
+
+def _why_closed(user: User) -> ProblemError | None:
+    try:
+        sign_ups.require_sign_up_open(user.email)
+    except SignUpClosed as closed:
+        return closed
+    return None

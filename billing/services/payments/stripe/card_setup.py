@@ -8,7 +8,8 @@ from django.db.models import F
 from billing.domain.payment_retries import backoff_s
 from billing.gateways.stripe import card_forms, lookups
 from billing.gateways.stripe.lookups import StripeCard
-from billing.models import PaymentCardForm, PaymentCardFormState, StripeCustomer
+from billing.models import PaymentCardForm, PaymentCardFormState, PaymentTerms, StripeCustomer
+from billing.services.funds.accounts import account_terms
 from billing.services.payments.stripe.payment_cards import CLAIM, record_card_event
 from ports import outbox
 from ports.payments import GatewayRejected, OutcomeUnknown
@@ -90,6 +91,21 @@ def _save_card(form: PaymentCardForm, card: StripeCard, now: datetime) -> None:
         own_row = PaymentCardForm.objects.filter(pk=form.pk, state=PaymentCardFormState.OPEN)
         if own_row.update(state=PaymentCardFormState.SAVED, due_at=None, settled_at=now, url=""):
             record_card_event("card.save", form, BILLING, now, card=f"{card.brand} {card.last4}")
+            _pay_by_card(form, now)
+
+
+def _pay_by_card(form: PaymentCardForm, now: datetime) -> None:
+    """Let a new tenant that pays in advance pay each month by its card instead."""
+    terms = account_terms.terms_of(form.tenant)
+    if form.tenant.is_new and terms.payment == PaymentTerms.PREPAID:
+        account_terms.set_account_terms(
+            form.tenant,
+            payment=PaymentTerms.INVOICE,
+            account_status=terms.account_status,
+            why="A payment card was saved.",
+            actor=BILLING,
+            now=now,
+        )
 
 
 def _retry_later(form: PaymentCardForm, why: str, now: datetime) -> None:

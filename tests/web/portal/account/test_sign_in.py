@@ -22,6 +22,7 @@ from web.portal.account import known_devices
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough phrase 4711"
+WANTED = {"organisation": "Ada Ltd", "country": "DE", "currency": "EUR", "time_zone": "Europe/Berlin"}
 Committed = Callable[..., AbstractContextManager[Any]]
 
 
@@ -67,7 +68,7 @@ def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) 
 def sign_up(browser: Client, email: str, committed: Committed) -> Any:
     """Request an account; its e-mail is in the outbox."""
     with committed(execute=True):
-        return browser.post("/sign-up/", {"email": email, "password1": PASSWORD})
+        return browser.post("/sign-up/", {"email": email, "password1": PASSWORD, **WANTED})
 
 
 def confirm(browser: Client) -> Any:
@@ -86,21 +87,113 @@ def test_a_confirmed_new_account_owns_a_new_tenant(committed: Committed) -> None
     user = User.objects.get(email="ada@example.org")
     assert user.joined_at is not None
     page = browser.get("/projects/").content.decode()
-    assert "ada" in page
+    assert "Ada Ltd" in page
     with rls.staff_scope():
         member = Member.objects.get(user=user)
         tenant_id, role = member.tenant_id, member.role
     assert role == Role.OWNER
     with rls.tenant_scope(tenant_id):
-        assert Tenant.objects.get().name == "ada"
+        tenant = Tenant.objects.get()
+    assert (tenant.name, tenant.currency, tenant.time_zone) == ("Ada Ltd", "EUR", "Europe/Berlin")
+    assert tenant.is_new
+    assert "until operators have released it" in browser.get("/wallet/").content.decode()
 
 
-def test_the_tenant_name_of_a_long_address_is_cut_to_120_characters(committed: Committed) -> None:
-    browser = AnonymousBrowser()
-    sign_up(browser, f"{'a' * 200}@example.org", committed)
-    assert confirm(browser)["Location"] == "/"
+def test_no_tenant_is_created_before_the_address_is_confirmed(committed: Committed) -> None:
+    sign_up(AnonymousBrowser(), "victim+1@example.org", committed)
     with rls.staff_scope():
-        assert Tenant.objects.get().name == "a" * 120
+        assert not Tenant.objects.exists()
+
+
+def test_an_address_confirmed_elsewhere_signs_in_where_the_account_was_created(committed: Committed) -> None:
+    browser, phone = AnonymousBrowser(), AnonymousBrowser()
+    sign_up(browser, "ada@example.org", committed)
+    early = browser.post("/account/confirm-email/")
+    assert "not confirmed yet" in early.content.decode()
+    assert confirm(phone)["Location"].startswith("/sign-in/")
+    assert browser.post("/account/confirm-email/")["Location"] == "/"
+    assert browser.get("/team/").status_code == 200
+    assert phone.get("/team/")["Location"].startswith("/sign-in/")
+
+
+def test_who_knows_no_password_is_not_signed_in_by_asking(committed: Committed) -> None:
+    sign_up(AnonymousBrowser(), "ada@example.org", committed)
+    confirm(AnonymousBrowser())
+    stranger = AnonymousBrowser()
+    assert stranger.post("/account/confirm-email/").status_code == 200
+    assert stranger.get("/team/")["Location"].startswith("/sign-in/")
+
+
+def test_a_second_new_tenant_is_refused_on_the_page_with_a_fix(committed: Committed) -> None:
+    browser = AnonymousBrowser()
+    sign_up(browser, "ada@example.org", committed)
+    confirm(browser)
+    answer = browser.post("/create-tenant/", {**WANTED, "organisation": "Second"})
+    assert answer.status_code == 409
+    assert "Ask the operators" in answer.content.decode()
+
+
+def test_a_confirmed_account_beyond_the_limit_gets_no_tenant_and_is_told_why(committed: Committed) -> None:
+    first = AnonymousBrowser()
+    sign_up(first, "ada@example.org", committed)
+    confirm(first)
+    second = AnonymousBrowser()
+    sign_up(second, "ada+2@example.org", committed)
+    assert confirm(second).status_code == 302
+    assert second.get("/")["Location"] == "/create-tenant/"
+    page = second.get("/create-tenant/").content.decode()
+    assert "operators have released" in page
+    assert "Ada Ltd" in page
+    with rls.staff_scope():
+        assert Tenant.objects.count() == 1
+
+
+def test_sign_up_by_invitation_is_closed_to_others(settings: Any, delta: TenantWithOwner) -> None:
+    settings.SIGN_UP = "invitation"
+    assert AnonymousBrowser().get("/sign-up/").status_code == 200  # nobody could invite the first operator
+    User.objects.create_user("operator@example.org", is_staff=True)
+    browser = AnonymousBrowser()
+    assert "by invitation only" in browser.get("/sign-up/").content.decode()
+    browser.post("/sign-up/", {"email": "ada@example.org", "password1": PASSWORD, **WANTED})
+    assert not User.objects.filter(email="ada@example.org").exists()
+    with rls.tenant_scope(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="guest@example.org",
+            role=Role.MEMBER,
+            project=None,
+            grants=ALL_ROLES,
+            actor=SYSTEM,
+            now=current_time(),
+        )
+    browser.get(f"/join/{secret}/")
+    page = browser.get("/sign-up/").content.decode()
+    assert 'name="email"' in page
+    assert 'name="organisation"' not in page
+
+
+def test_sign_up_by_domain_refuses_other_addresses(settings: Any, committed: Committed) -> None:
+    settings.SIGN_UP, settings.SIGN_UP_DOMAINS = "domains", ("uni.example",)
+    answer = sign_up(AnonymousBrowser(), "ada@elsewhere.example", committed)
+    assert "uni.example" in answer.content.decode()
+    assert not User.objects.filter(email="ada@elsewhere.example").exists()
+    assert sign_up(AnonymousBrowser(), "ada@Uni.example", committed).status_code == 302
+
+
+def test_people_without_a_tenant_are_told_that_sign_up_is_closed(settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
+    browser = AnonymousBrowser()
+    browser.force_login(User.objects.create_user("alone@example.org"))
+    page = browser.get("/create-tenant/").content.decode()
+    assert "by invitation only" in page
+    assert 'name="organisation"' not in page
+    assert browser.post("/create-tenant/", WANTED).status_code == 403
+
+
+def test_the_sign_up_page_offers_trial_credit(settings: Any) -> None:
+    assert "trial credit" not in AnonymousBrowser().get("/sign-up/").content.decode()
+    settings.TRIAL_CREDIT = {"EUR": "25"}
+    assert "€25.00 of trial credit" in AnonymousBrowser().get("/sign-up/").content.decode()
 
 
 def test_an_address_that_is_too_long_is_refused_and_not_cut(committed: Committed) -> None:

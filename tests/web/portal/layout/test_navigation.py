@@ -90,7 +90,7 @@ def test_an_operator_without_a_tenant_gets_no_tenant_links(settings: Any) -> Non
     assert answer.redirect_chain[-1][0] == "/ops/"
     assert "Tenant pages" not in answer.content.decode()
     assert "/ops/" in navigation_links(page_of(operator, "/account/"))
-    operator.post("/create-tenant/", {"name": "Own", "time_zone": "UTC"})
+    operator.post("/create-tenant/", {"organisation": "Own", "country": "DE", "currency": "EUR", "time_zone": "UTC"})
     assert "/" in navigation_links(page_of(operator, "/ops/"))
 
 

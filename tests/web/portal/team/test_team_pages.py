@@ -409,7 +409,9 @@ def test_a_user_without_a_tenant_is_redirected_to_create_one(delta: TenantWithOw
     user = User.objects.create_user("alone@example.org")
     browser = signed_in(user)
     assert browser.get("/team/")["Location"] == "/create-tenant/"
-    answer = browser.post("/create-tenant/", {"name": "Alone", "time_zone": "Europe/Madrid"})
+    answer = browser.post(
+        "/create-tenant/", {"organisation": "Alone", "country": "ES", "currency": "EUR", "time_zone": "Europe/Madrid"}
+    )
     assert answer.status_code == 302
     assert "alone@example.org" in browser.get("/team/").content.decode()
 

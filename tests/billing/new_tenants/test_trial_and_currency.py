@@ -1,0 +1,99 @@
+"""Trial credit, currencies, and tenants that operators create."""
+
+from typing import Any
+
+import pytest
+
+from billing.models import AccountTerms, Grant, PriceVersion
+from billing.services.new_tenants import tenant_creation, tenant_currency
+from billing.services.new_tenants.tenant_creation import WantedTenant
+from broker.models import Offering
+from tenants.domain.roles import Role
+from tenants.models import Invitation, Tenant, User
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import tenant_scope
+from tenants.services.tenants import CurrencyFixed
+from tests.billing.grants.grant_setup import create_grant
+from tests.billing.histories import EURO, LONG_AGO, OPERATOR, create_priced_offering, set_price
+from tests.billing.new_tenants.founders import found, launch, person
+from tests.simulation import NOW
+
+pytestmark = pytest.mark.django_db
+
+
+def credits(tenant: Tenant) -> list[tuple[int, str]]:
+    with tenant_scope(tenant.pk):
+        return list(Grant.objects.values_list("minor", "currency"))
+
+
+def test_trial_credit_is_given_once_per_person(ada: User, settings: Any) -> None:
+    settings.TRIAL_CREDIT, settings.NEW_TENANTS_PER_PERSON = {"EUR": "25"}, 9
+    assert credits(found(ada)) == [(2500, "EUR")]
+    assert credits(found(ada, "Second")) == []
+    assert credits(found(person("ada+again@example.org"), "Third")) == []
+
+
+def test_trial_credit_launches_without_a_card(ada: User, small: Offering, settings: Any) -> None:
+    settings.TRIAL_CREDIT = {"EUR": "25"}
+    tenant = found(ada)
+    assert launch(tenant, ada, small).state == "queued"
+    with tenant_scope(tenant.pk):
+        grant = Grant.objects.get()
+    assert grant.reason == "Trial credit"
+    assert grant.expires_at is not None
+
+
+def test_no_trial_credit_in_a_currency_without_some(ada: User, settings: Any) -> None:
+    settings.TRIAL_CREDIT = {"USD": "25"}
+    assert credits(found(ada)) == []
+
+
+def test_a_new_tenant_chooses_among_the_currencies_with_prices(ada: User, settings: Any) -> None:
+    create_priced_offering(currency="USD")
+    settings.NEW_TENANTS_PER_PERSON = 2
+    assert found(ada, currency="USD").currency == "USD"
+    with pytest.raises(InvalidValue):
+        found(ada, "Second", currency="GBP")
+
+
+def set_currency(tenant: Tenant, currency: str) -> Tenant:
+    return tenant_currency.set_currency(tenant, currency=currency, actor=OPERATOR, now=NOW)
+
+
+def test_operators_change_a_currency_until_something_is_in_it(ada: User, small: Offering) -> None:
+    tenant = found(ada)
+    tenant = set_currency(tenant, "USD")
+    assert tenant.currency == "USD"
+    assert not PriceVersion.objects.filter(currency="USD").exists()
+    tenant = set_currency(tenant, "EUR")
+    with pytest.raises(InvalidValue):
+        set_currency(tenant, "XXX")
+    with tenant_scope(tenant.pk):
+        create_grant(tenant, 10_000, now=NOW)
+    with pytest.raises(CurrencyFixed) as refused:
+        set_currency(tenant, "USD")
+    assert "credit" in refused.value.detail
+
+
+def test_a_currency_with_a_lease_stays(ada: User, small: Offering, settings: Any) -> None:
+    settings.RELEASE_NEW_TENANTS = True
+    tenant = found(ada)
+    set_price(small, EURO, since=LONG_AGO, currency="USD")
+    launch(tenant, ada, small)
+    with pytest.raises(CurrencyFixed):
+        set_currency(tenant, "USD")
+
+
+def test_operators_create_a_tenant_and_invite_its_owner(db: None, letters: list[tuple[str, str]]) -> None:
+    tenant, invitation = tenant_creation.create_for_owner(
+        WantedTenant("Kestrel Bio", "DE", "USD", "Europe/Berlin"),
+        owner_email="Mira@kestrel.example",
+        payment="prepaid",
+        actor=OPERATOR,
+        now=NOW,
+    )
+    assert (tenant.currency, tenant.time_zone, tenant.is_new) == ("USD", "Europe/Berlin", False)
+    with tenant_scope(tenant.pk):
+        assert AccountTerms.objects.get().payment == "prepaid"
+        assert Invitation.objects.get(pk=invitation.pk).role == Role.OWNER
+    assert invitation.email == "mira@kestrel.example"
