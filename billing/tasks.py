@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from billing.services.approvals import approval_decisions
 from billing.services.emails import email_delivery, lease_emails
 from billing.services.funds.budgets import budget_alerts, budget_stops
 from billing.services.funds.grants import grant_expiry
@@ -65,6 +66,12 @@ def _log_open_months(closed: close_month.CloseResult) -> None:
     for month in closed.waiting:
         write_log = log.error if month.broken else log.warning
         write_log("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
+
+
+@task("billing.expire_approvals")
+def expire_approvals() -> None:
+    """Expire the requests for approval that nobody decided in time."""
+    approval_decisions.expire_due(now=clock.now())
 
 
 @task("billing.post_and_seal_ledger")

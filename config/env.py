@@ -157,6 +157,7 @@ class EnvironmentSettings(BaseSettings):
             "billing.services.quotes.burn_rate_gate.gate",
             "billing.services.new_tenants.new_tenant_gate.gate",
             "billing.services.funds.holds.budget_holds.gate",
+            "billing.services.approvals.approval_gate.gate",
         ),
         description="Checks that a lease must pass before it is queued, in this order.",
     )
@@ -249,6 +250,9 @@ class EnvironmentSettings(BaseSettings):
         description='Trial credit of new tenants by currency, once per person: `{"EUR": "25.00"}`. Empty: none.',
     )
     trial_credit_days: int = Field(default=30, ge=1, le=3650, description="Days for which trial credit can be used.")
+    approval_ttl_hours: int = Field(
+        default=72, ge=1, le=24 * 90, description="Hours after which a launch that waits for approval expires."
+    )
     max_lease_hours: int = Field(default=24 * 30, description="Longest duration of a lease, in hours.")
     quote_ttl_s: int = Field(default=600, ge=1, le=30 * 86400, description="Time to live of a quote, in seconds.")
     spot_free_interruption_s: int = Field(

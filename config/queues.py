@@ -54,6 +54,7 @@ MONEY = TaskQueue(
             "billing.close_due",
             "billing.collect",
             "billing.collect_due",
+            "billing.expire_approvals",
             "billing.post_and_seal_ledger",
             "billing.rate",
             "billing.refund",

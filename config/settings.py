@@ -264,6 +264,8 @@ SPECTACULAR_SETTINGS = {
         "LeaseState": [state.value for state in LeaseState],
         "EndReason": [reason.value for reason in EndReason],
         "LineSource": [source.value for source in LineSource],
+        "ApprovalKind": "billing.models.approvals.ApprovalKind",
+        "ApprovalState": "billing.models.approvals.ApprovalState",
         "GrantSource": "billing.models.grants.GrantSource",
         "SecretKind": "broker.models.secrets.SecretKind",
         "QuotaKind": "tenants.models.quotas.QuotaKind.choices",
@@ -322,6 +324,7 @@ CELERY_BEAT_SCHEDULE = {
     "stop-budgets": {"task": "billing.stop_budgets", "schedule": 60.0, "options": {"expires": 60}},
     "queue-lease-emails": {"task": "billing.queue_lease_emails", "schedule": 15.0, "options": {"expires": 15}},
     "send-due-emails": {"task": "billing.send_due_emails", "schedule": 30.0, "options": {"expires": 30}},
+    "expire-approvals": {"task": "billing.expire_approvals", "schedule": 60.0, "options": {"expires": 60}},
     "run-dunning": {"task": "billing.run_dunning", "schedule": 600.0, "options": {"expires": 600}},
     "check-integrity": {"task": "billing.check_integrity", "schedule": 60.0, "options": {"expires": 60}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
@@ -351,6 +354,8 @@ NEW_TENANTS_PER_PERSON, NEW_TENANTS_PER_NETWORK = env.new_tenants_per_person, en
 NEW_TENANT_UNITS_PER_PERSON = env.new_tenant_units_per_person
 NEW_TENANT_UNITS_PER_NETWORK = env.new_tenant_units_per_network
 TRIAL_CREDIT, TRIAL_CREDIT_DAYS = env.trial_credit, env.trial_credit_days
+APPROVAL_TTL_HOURS = env.approval_ttl_hours
+APPROVAL_REQUESTER = "billing.services.approvals.approval_requests.request_scheduled_launch"  # for schedules
 MAX_LEASE_HOURS = env.max_lease_hours
 QUOTE_TTL_S = env.quote_ttl_s
 SPOT_FREE_INTERRUPTION_S = env.spot_free_interruption_s

@@ -1,5 +1,6 @@
 from billing.models.accounting import ExchangeRate, JournalAccount, JournalSettings
 from billing.models.adjustments import AdjustmentKind, InvoiceAdjustment
+from billing.models.approvals import ApprovalKind, ApprovalLimit, ApprovalRequest, ApprovalState
 from billing.models.billing_details import BillingDetails
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingWatermark
@@ -49,6 +50,10 @@ __all__ = [
     "AccountStatus",
     "AccountTerms",
     "AdjustmentKind",
+    "ApprovalKind",
+    "ApprovalLimit",
+    "ApprovalRequest",
+    "ApprovalState",
     "AutoTopUp",
     "BalanceDraw",
     "BillingDetails",

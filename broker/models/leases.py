@@ -128,6 +128,7 @@ class Lease(TenantOwned):
 
     objects = LeaseQuerySet.as_manager()
     requested_with_token = ""  # not a column: the API token of the request, for the gates
+    approval_id = ""  # not a column: the approved request of a new lease, for the gates
     quote_token = ""  # not a column: the quote's token, until a gate accepts it and sets `quote_id`
 
     class Meta:

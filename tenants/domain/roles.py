@@ -31,6 +31,7 @@ READS = frozenset(
         "ssh_keys.write",  # one's own
         "secrets.read",  # names, never values
         "templates.read",
+        "approvals.read",  # of launches in projects one sees
     }
 )
 WORKS = frozenset({"leases.write"})
@@ -49,7 +50,7 @@ LEADS = frozenset(
         "billing.read",
     }
 )
-OWNS = frozenset({"tenant.write", "owners.write", "billing.write"})
+OWNS = frozenset({"tenant.write", "owners.write", "billing.write", "approvals.write"})
 
 ALLOWED: dict[Role, frozenset[str]] = {
     Role.VIEWER: READS,
@@ -62,7 +63,7 @@ PRIVILEGED_ROLES = frozenset({Role.OWNER, Role.ADMIN, Role.BILLING})  # may mana
 ACTIONS = frozenset().union(*ALLOWED.values())
 
 ROLE_DESCRIPTIONS: dict[Role, str] = {
-    Role.OWNER: "has full access, including billing and adding owners",
+    Role.OWNER: "has full access, including billing, approving launches and adding owners",
     Role.ADMIN: "can run leases, view invoices, and manage people, projects, quotas, budgets, secrets and templates",
     Role.BILLING: "can view leases and manage billing",
     Role.MEMBER: "can launch, stop and extend leases, and view their cost",

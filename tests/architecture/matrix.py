@@ -30,8 +30,10 @@ from typing import Any
 
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
 
+from billing.domain.approvals import Approver, LaunchLimits
 from billing.models import (
     AccountTerms,
+    ApprovalRequest,
     Campaign,
     Commitment,
     CreditNote,
@@ -51,6 +53,9 @@ from billing.models import (
     StripeReconciliationDay,
     TopUp,
 )
+from billing.models.default_ids import approval_request_id
+from billing.services.approvals import approval_limits
+from billing.services.approvals.stored_launches import store_launch
 from billing.services.catalogue import tenant_prices
 from billing.services.funds.budgets import budget_settings
 from billing.services.funds.costs import hold_context
@@ -647,6 +652,7 @@ def an_allocation(world: TenantWithOwner) -> str:
 # Things that lie in a project of the tree, so that a role on another project does not reach them.
 PLACED = frozenset(
     {
+        "approval request",
         "lease",
         "quote",
         "volume",
@@ -665,7 +671,45 @@ PLACED = frozenset(
         "hold",
     }
 )
+
+
+def an_approval_request(world: TenantWithOwner) -> str:
+    """Return a launch that waits for an owner, asked for by the owner."""
+    offering, pk, now = an_offering(), approval_request_id(), current_time()
+    wanted = LeaseRequest(offering_id=offering.pk, name="asked", max_duration_s=3600)
+    asked = ApprovalRequest.objects.create(
+        pk=pk,
+        tenant_id=world.tenant.pk,
+        project=world.root,
+        kind="launch",
+        name="asked",
+        offering=offering,
+        quantity=1,
+        request=store_launch(wanted, owner_id=pk),
+        cost_minor=100,
+        currency="EUR",
+        milli_gpus=143,
+        duration_s=3600,
+        exceeded=["tenant:money"],
+        requested_by_kind="user",
+        requested_by=world.owner.pk,
+        requested_by_label=world.owner.email,
+        created_at=now,
+        expires_at=now + timedelta(days=1),
+        needs_tenant=True,
+        needs_operator=False,
+    )
+    return str(asked.pk)
+
+
+def an_approval_limit(world: TenantWithOwner) -> str:
+    wanted = LaunchLimits(Approver.OPERATOR, 10**9, None, None)
+    return str(approval_limits.set_limits(world.tenant, wanted, actor=SYSTEM, now=current_time()).pk)
+
+
 THINGS: dict[str, Thing] = {
+    "approval request": in_its_tenant(an_approval_request),
+    "approval limit": in_its_tenant(an_approval_limit),
     "problem type": lambda world: "not-found",
     "invoice line": in_its_tenant(an_invoice_line),
     "invoice": in_its_tenant(an_invoice),
@@ -921,6 +965,23 @@ ROWS: dict[str, Row] = {
     ),
     "api/v1/lease-arrays/<str:pk>": api("leases", thing="lease array", GET=ALL, part=SAME),
     "api/v1/lease-arrays/<str:pk>/release": api("leases", thing="lease array", POST=WORKERS, part=SAME),
+    "api/v1/approval-requests": api("approvals", GET=ALL, POST=WORKERS, part=SAME),
+    "api/v1/approval-requests/<str:pk>": api("approvals", thing="approval request", GET=ALL, part=SAME),
+    "api/v1/approval-requests/<str:pk>/approve": api("approvals", thing="approval request", POST=OWNERS, part=SAME),
+    "api/v1/approval-requests/<str:pk>/decline": api("approvals", thing="approval request", POST=OWNERS, part=SAME),
+    "api/v1/approval-requests/<str:pk>/withdraw": api("approvals", thing="approval request", POST=WORKERS, part=SAME),
+    "api/v1/approval-limits": api("approvals", GET=ALL, PUT=OWNERS, part=NOBODY),
+    "api/v1/ops/approval-requests": fleet(audited=True),
+    "api/v1/ops/approval-requests/<str:pk>": fleet(thing="approval request", audited=True),
+    "api/v1/ops/approval-requests/<str:pk>/approve": Row(
+        "fleet", {"PUT": STAFF}, thing="approval request", writes_on_get=True
+    ),
+    "api/v1/ops/approval-requests/<str:pk>/decline": Row(
+        "fleet", {"PUT": STAFF}, thing="approval request", writes_on_get=True
+    ),
+    "api/v1/ops/approval-limits": fleet(audited=True),
+    "api/v1/ops/approval-limits/<str:pk>": fleet(thing="approval limit", audited=True),
+    "api/v1/ops/tenants/<str:pk>/approval-limits": Row("fleet", {"PUT": STAFF}, thing="tenant", writes_on_get=True),
     "api/v1/lease-schedules": api(
         "leases",
         GET=ALL,
@@ -1164,6 +1225,14 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/allow-relocation/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "lease-arrays/<str:pk>/": page(thing="lease array", GET=ALL, part=SAME),
     "lease-arrays/<str:pk>/release/": page(thing="lease array", GET=WORKERS, POST=WORKERS, part=SAME),
+    "approvals/": page(GET=ALL, part=SAME),
+    "approvals/limits/": page(POST=OWNERS, part=NOBODY),
+    "approvals/<str:pk>/": page(thing="approval request", GET=ALL, part=SAME),
+    "approvals/<str:pk>/decide/": page(thing="approval request", POST=OWNERS, part=SAME),
+    "approvals/<str:pk>/withdraw/": page(thing="approval request", POST=WORKERS, part=SAME),
+    "ops/approvals/": ops(GET=STAFF),
+    "ops/approvals/<str:pk>/": ops(thing="approval request", GET=STAFF, POST=STAFF),
+    "ops/tenants/<str:pk>/approval-limits/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "schedules/": page(GET=ALL, part=SAME),
     "schedules/<str:pk>/": page(thing="lease schedule", GET=ALL, POST=WORKERS, part=SAME),
     "schedules/<str:pk>/delete/": page(thing="lease schedule", GET=WORKERS, POST=WORKERS, part=SAME),

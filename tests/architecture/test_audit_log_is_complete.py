@@ -8,6 +8,7 @@ from django.db import transaction
 
 from tenants.models import AuditEvent
 from tenants.services import rls
+from tests.architecture import matrix
 from tests.architecture.matrix import ROWS, Row
 from tests.architecture.visitors import SAFE, Visitors, address_with_own_ids, rows
 from tests.tenants import tenant_setup
@@ -21,12 +22,15 @@ BODIES: dict[str, dict[str, Any]] = {
     "api/v1/members/<str:pk>": {"role": "member"},
     "api/v1/service-accounts/<str:pk>": {"role": "admin"},
     "api/v1/billing-details": {"name": "Delta", "street": "Weg 1", "city": "Berlin", "country": "DE"},
+    "api/v1/approval-limits": {"max_cost": "500.00", "max_gpus": None, "max_duration_s": 86400},
+    "api/v1/approval-requests/<str:pk>/decline": {"reason": "too large"},
     "api/v1/topups": {"amount": "10.00"},
     "api/v1/discounts": {"code": "NOBODY-MADE-IT"},
     "api/v1/topup-rule": {"threshold": "10.00", "amount": "50.00"},
 }
 # Routes this fixture answers with 409; the named files test their audit records.
 ELSEWHERE = {
+    "api/v1/approval-requests": "tests/web/api/test_approvals.py",
     "api/v1/leases/<str:pk>/stop": "tests/broker/services/leases/test_stop_and_start.py",
     "api/v1/leases/<str:pk>/start": "tests/broker/services/leases/test_stop_and_start.py",
     "api/v1/discounts": "tests/web/portal/discounts/test_discount_pages.py",
@@ -48,6 +52,8 @@ def test_every_change_over_the_api_is_audited_with_its_actor() -> None:
         path = "/" + address_with_own_ids(who, route, row).lstrip("/")
         with rls.tenant_scope(here):
             body = BODIES.get(route) or (row.body(who.here) if row.body else None)
+            if route == "api/v1/approval-requests":  # it exceeds no limit here
+                body = {"launch": matrix.ROWS["api/v1/leases"].body(who.here)}
         tenant_setup.leave_tenant()
         with transaction.atomic():
             answer: Any = api.send(

@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 from django.test.signals import template_rendered
 
 from billing.gateways.simulated import GatewayFault, SimulatedGateway
-from billing.models import Invoice, Payment, QueuedEmail, RatedCharge, Refund
+from billing.models import ApprovalRequest, Invoice, Payment, QueuedEmail, RatedCharge, Refund
 from billing.services.agreements import commitments, minimums
 from billing.services.agreements.discounts import campaigns
 from billing.services.agreements.discounts import tenant_discounts as less
@@ -59,7 +59,14 @@ from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
 from tenants.services import invitations, projects, rls, service_accounts, ssh_keys
 from tests.architecture import routes
-from tests.architecture.matrix import PUBLIC_KEY, ROWS, TEMPLATE, a_stripe_difference, a_stripe_event
+from tests.architecture.matrix import (
+    PUBLIC_KEY,
+    ROWS,
+    TEMPLATE,
+    a_stripe_difference,
+    a_stripe_event,
+    an_approval_request,
+)
 from tests.architecture.tables import CALL, addresses, missing, tables
 from tests.billing.gateways.faults import inject_faults
 from tests.billing.histories import OPERATOR, add_ended_lease, create_customer
@@ -72,7 +79,7 @@ from tests.billing.payments.payable_invoices import (
 from tests.billing.tax.taxed_tenants import ATELIER, LUMEN, create_october_invoice, set_tax_rate
 from tests.broker.services.repartition.fixed_layouts import ONES
 from tests.simulation import MODEL, REGION, offering
-from tests.tenants.tenant_setup import ALL_ROLES
+from tests.tenants.tenant_setup import ALL_ROLES, TenantWithOwner
 from tests.web.portal.signed_in_user import PortalSession, open_portal
 
 pytestmark = pytest.mark.django_db
@@ -293,6 +300,9 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
         create_october_invoice(1000, party=ATELIER)
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
     tenant = portal.owner.tenant.pk
+    with rls.tenant_scope(tenant):
+        asked = an_approval_request(TenantWithOwner(portal.owner.tenant, portal.owner.project, portal.user))
+        ApprovalRequest.objects.update(needs_operator=True, expires_at=sim.now + timedelta(days=1))
     operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})
     operator.post(f"/ops/tenants/{tenant}/resume/")
     with rls.staff_scope():
@@ -300,6 +310,7 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
         home = Gpu.objects.filter(allocation__isnull=False).first()
     assert home is not None
     return {
+        "approval request": asked,
         "cluster": cluster.pk,
         "layout change": change.pk,
         "move plan": plan.pk,

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from web.portal.approvals import approval_pages
 from web.portal.billing_details import billing_details_page
 from web.portal.budgets import budget_pages
 from web.portal.commitments import commitment_page
@@ -49,6 +50,11 @@ urlpatterns = [
     ),
     path("lease-arrays/<str:pk>/", array_pages.show_array, name="lease-array"),
     path("lease-arrays/<str:pk>/release/", array_pages.release_array, name="lease-array-release"),
+    path("approvals/", approval_pages.list_approvals, name="approvals"),
+    path("approvals/limits/", approval_pages.set_approval_limits, name="approval-limits"),
+    path("approvals/<str:pk>/", approval_pages.show_approval, name="approval"),
+    path("approvals/<str:pk>/decide/", approval_pages.decide_approval, name="approval-decide"),
+    path("approvals/<str:pk>/withdraw/", approval_pages.withdraw_approval, name="approval-withdraw"),
     path("schedules/", schedule_pages.list_schedules, name="schedules"),
     path("schedules/<str:pk>/", schedule_pages.show_schedule, name="schedule"),
     path("schedules/<str:pk>/delete/", schedule_pages.delete_schedule, name="schedule-delete"),

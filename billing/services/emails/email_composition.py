@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from billing.models import QueuedEmail, UndeliveredReason
-from billing.services.emails import budget_emails, invoice_emails, lease_emails
+from billing.services.emails import approval_emails, budget_emails, invoice_emails, lease_emails
 from billing.services.notifications.email_message import OutgoingEmail
 
 EmailWriter = Callable[[QueuedEmail, datetime], OutgoingEmail | None]
@@ -22,7 +22,12 @@ INVOICE_EMAILS: dict[str, EmailWriter] = {
     "credit-note": invoice_emails.write_credit_note_issued,
 }
 LEASE_EMAILS: dict[str, EmailWriter] = {lease_emails.LEASE_NOTICE: lease_emails.write_lease_notice}
-EMAIL_WRITERS = {**BUDGET_EMAILS, **INVOICE_EMAILS, **LEASE_EMAILS}
+APPROVAL_EMAILS: dict[str, EmailWriter] = {
+    "approval-asked": approval_emails.write_approval_asked,
+    "approval-operator": approval_emails.write_operator_asked,
+    "approval-decided": approval_emails.write_approval_decided,
+}
+EMAIL_WRITERS = {**APPROVAL_EMAILS, **BUDGET_EMAILS, **INVOICE_EMAILS, **LEASE_EMAILS}
 
 
 def compose_email(email: QueuedEmail, *, now: datetime) -> OutgoingEmail | UndeliveredReason:

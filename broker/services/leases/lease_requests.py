@@ -109,6 +109,7 @@ class LeaseRequest:
     attempt_limit_s: int = 0  # of one run of a batch command; zero: as long as the lease
     starts_at: datetime | None = None  # not placed before; empty: as soon as capacity is free
     quote: str = ""  # token of a quote, read by the gate that issued it
+    approval: str = ""  # id of the approved request that it comes from; only services set it
     array: LeaseArray | None = None  # set by the array's own request, with the index
     array_index: int | None = None
 
@@ -206,6 +207,7 @@ def build_lease(
     if wanted.env:
         lease.env = variable_encryption.encrypt_variables(wanted.env, owner_id=lease.pk)
     lease.quote_token, lease.requested_with_token = wanted.quote, actor.token
+    lease.approval_id = wanted.approval
     return lease
 
 

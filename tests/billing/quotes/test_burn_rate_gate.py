@@ -7,6 +7,7 @@ import pytest
 from django.utils.module_loading import import_string
 from pytest_django import DjangoAssertNumQueries
 
+from billing.services.approvals import approval_gate
 from billing.services.catalogue.price_list import NoPrice
 from billing.services.funds.holds import budget_holds
 from billing.services.new_tenants import new_tenant_gate
@@ -114,10 +115,11 @@ def extend_by_an_hour(sim: Simulation, owner: TenantContext, lease: Lease) -> No
     assert grown.ends_at - lease.ends_at == timedelta(hours=1)
 
 
-def test_every_gate_is_enabled_by_default() -> None:
+def test_every_gate_is_enabled_by_default_and_approval_comes_last() -> None:
     assert [import_string(name) for name in GATES] == [
         quotas.gate,
         burn_rate_gate.gate,
         new_tenant_gate.gate,
         budget_holds.gate,
+        approval_gate.gate,
     ]

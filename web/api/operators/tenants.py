@@ -16,6 +16,7 @@ from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import TenantOverview, tenant_overviews
 from web.api.audit_events import AuditEventRows
 from web.api.base_views import validated_body
+from web.api.operators.approvals import TenantApprovalActs
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, require_field
 from web.api.operators.new_tenants import NewTenantActs
 from web.api.operators.payment_terms import OperatorPaymentTermsOut
@@ -92,7 +93,7 @@ class PaymentTermsIn(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="Visible to the tenant.")
 
 
-class OperatorTenantViewSet(NewTenantActs):
+class OperatorTenantViewSet(NewTenantActs, TenantApprovalActs):
     """Every tenant with its number of members and its root project's quotas."""
 
     area = "tenants"

@@ -6,6 +6,7 @@ from django.urls import path
 from rest_framework.viewsets import ViewSetMixin
 
 from web.api import documents
+from web.api.approvals import ApprovalLimitsViewSet, ApprovalRequestViewSet
 from web.api.billing_details import BillingDetailsViewSet
 from web.api.budgets import BudgetAlertViewSet, BudgetStopViewSet, BudgetViewSet, HoldViewSet
 from web.api.capped_tokens import CappedTokenViewSet
@@ -17,6 +18,7 @@ from web.api.disputes import DisputeViewSet
 from web.api.grants import GrantViewSet
 from web.api.invoices import InvoiceViewSet
 from web.api.operators.accounting import OperatorAccountingViewSet
+from web.api.operators.approvals import OperatorApprovalLimitsViewSet, OperatorApprovalRequestViewSet
 from web.api.operators.commitments import OperatorCommitmentViewSet
 from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet
@@ -55,6 +57,9 @@ from web.http.routers import ApiRouter
 
 router = ApiRouter()
 router.register("quotes", QuoteViewSet, "api-quote")
+router.register("approval-requests", ApprovalRequestViewSet, "api-approval-request")
+router.register("ops/approval-requests", OperatorApprovalRequestViewSet, "api-ops-approval-request")
+router.register("ops/approval-limits", OperatorApprovalLimitsViewSet, "api-ops-approval-limit")
 router.register("usage", UsageViewSet, "api-usage")
 router.register("usage-forecast", UsageForecastViewSet, "api-usage-forecast")
 router.register("rated-charges", RatedChargeViewSet, "api-rated-charge")
@@ -112,6 +117,7 @@ urlpatterns = [
     for route, view, name in (
         ("leases/<str:pk>/charges", LeaseChargeViewSet.as_view({"get": "retrieve"}), "lease-charges"),
         ("tokens/current", CurrentTokenViewSet.as_view({"get": "retrieve"}), "current-token"),
+        ("approval-limits", ApprovalLimitsViewSet.as_view({"get": "list", "put": "replace"}), "approval-limits"),
         ("topup-rule", TopUpRuleViewSet.as_view({"get": "list", "put": "replace", "delete": "unset"}), "topup-rule"),
         ("billing-details", BillingDetailsViewSet.as_view({"get": "list", "put": "replace"}), "billing-details"),
         ("account-statement", StatementViewSet.as_view({"get": "list"}), "account-statement"),

@@ -10,11 +10,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from billing.services.approvals import approval_requests
 from billing.services.quotes import quote_redemption
 from broker.domain.workloads.templates import TEMPLATES, WorkloadShape, template_name_for
 from broker.models import Lease, OverlapPolicy, SavedTemplate, Secret, SecretKind, Volume
 from broker.services.launch_templates import template_choice
 from broker.services.leases import lease_arrays, lease_requests
+from broker.services.leases.launch_approvals import ApprovalRequired
 from broker.services.leases.schedules import schedule_records
 from broker.services.volumes import volume_lifecycle, volume_mounts
 from ports import ids
@@ -91,7 +93,7 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
     quoted = wanted if sent else quotable_request(wanted)
     if form.volume == launch_form.NEW_VOLUME:  # there is none yet, which a template may need
         quoted = replace(quoted, template_id="")
-    quote = quote_panel.live_quote(request, chosen, quoted)
+    quote = quote_panel.live_quote(request, chosen, quoted, array_size=form.array_size)
     saved_secrets = list(Secret.objects.filter(project=request.project).order_by("name"))
     not_relocatable = lease_requests.never_relocated_reason(chosen.offering, wanted.quantity)
     page = LaunchPage(
@@ -341,6 +343,8 @@ def launch_lease(
         lease = lease_requests.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
     except quote_redemption.QUOTE_ERRORS:
         raise
+    except ApprovalRequired as needed:
+        return ask_approval(request, wanted, form, needed, keyed_request)
     except ProblemError:
         return None
     where = reverse("lease", args=[lease.pk])
@@ -371,6 +375,8 @@ def launch_array(
             actor=request.actor,
             now=request.now,
         )
+    except ApprovalRequired:
+        raise
     except ProblemError as refusal:
         form.errors["array_size"] = f"{refusal.detail} {refusal.fix.text}"
         return None
@@ -380,6 +386,23 @@ def launch_array(
         request,
         _("{count} leases were requested. Each is charged once active.").format(count=array.size),
     )
+    return redirect(where)
+
+
+def ask_approval(
+    request: PageRequest,
+    wanted: lease_requests.LeaseRequest,
+    form: launch_form.LaunchForm,
+    needed: ApprovalRequired,
+    keyed_request: idempotency.KeyedRequest,
+) -> HttpResponse:
+    """Request approval of the launch instead, and show the request."""
+    asked = approval_requests.open_launch_request(
+        wanted, needed, array_size=form.array_size, project=request.project, actor=request.actor, now=request.now
+    )
+    where = reverse("approval", args=[asked.pk])
+    idempotency.store_record(keyed_request, status=302, headers={"Location": where}, body="", now=request.now)
+    messages.success(request, _("{name} waits for approval. It is not charged before.").format(name=asked.name))
     return redirect(where)
 
 

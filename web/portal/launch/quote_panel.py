@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from billing.domain.money import Money
 from billing.domain.pricing import hold_amount
+from billing.services.approvals import approval_gate
 from billing.services.catalogue.price_list import NoPrice
 from billing.services.funds.budgets import budget_balances
 from billing.services.funds.budgets.budget_balances import BudgetRoom
@@ -19,6 +20,7 @@ from billing.services.quotes.quote_signatures import QuoteOffer
 from broker.models import Lease, Offering
 from broker.services.inventory.gpu_catalogue import profile_of
 from broker.services.leases import lease_requests
+from broker.services.leases.launch_approvals import ApprovalRequired
 from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.queue import open_capacity, reclaim_risks, spot_reclaims
 from broker.services.queue.queue_positions import recent_start_times
@@ -85,6 +87,7 @@ class LiveQuote:
     spot: SpotConditions | None = None  # of a spot offering
     free_start_s: int = 0  # a lease preempted within this time is free
     waits_at_most_s: int | None = None  # for the notice that spot leases would get for it
+    approval: ApprovalRequired | None = None  # why it must be approved first
 
     @property
     def start_times_text(self) -> str:
@@ -112,7 +115,7 @@ class LiveQuote:
         return Money(max(self.budget.left - self.max_cost.minor, 0), self.currency)
 
 
-def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest) -> LiveQuote:
+def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest, *, array_size: int = 1) -> LiveQuote:
     """Compute the quote from the current state; nothing is reserved or written."""
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
@@ -149,6 +152,7 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
         start_times=start_time_distribution(recent_start_times(request.tenant.pk, offering)),
         ends_at=earliest_end(request, wanted),
         problem=refused or exceeded_quota(each, wanted, bars) or no_funds,
+        approval=approval_gate.find_required(lease, array_size=array_size, now=request.now) if lease else None,
         alternatives=quote_alternatives(lease, cost, request.now) if lease and cost else (),
         offer=offer_price(lease, each.price, now=request.now) if lease else None,
         spot=reclaim_risks.load_spot_conditions([offering], now=request.now).get(offering.pk),

@@ -122,6 +122,7 @@ TENANT_NAV: NavPlan = (
         (
             ("leases", gettext_noop("Leases"), "cpu"),
             ("queue", gettext_noop("Queue"), "hourglass"),
+            ("approvals", gettext_noop("Approvals"), "circle-check"),
             ("schedules", gettext_noop("Schedules"), "calendar"),
             ("volumes", gettext_noop("Volumes"), "database"),
             ("secrets", gettext_noop("Secrets"), "lock"),
@@ -159,6 +160,7 @@ OPS_NAV: NavPlan = (
         (
             ("ops-tenants", gettext_noop("Tenants"), "building"),
             ("ops-queue", gettext_noop("Queue"), "hourglass"),
+            ("ops-approvals", gettext_noop("Approvals"), "circle-check"),
             ("ops-invoices", gettext_noop("Invoices"), "receipt"),
             ("ops-disputes", gettext_noop("Disputes"), "help"),
             ("ops-corrections", gettext_noop("Corrections"), "edit"),

@@ -11,11 +11,14 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from billing.models import ApprovalRequest
+from billing.services.approvals import approval_requests
 from broker.domain.lifecycle.states import EndReason
 from broker.models import Lease
 from broker.services.leases import relocation_consent
 from broker.services.leases.end_notices import end_terms
-from broker.services.leases.end_notices.extension_links import read_extension
+from broker.services.leases.end_notices.extension_links import OfferedExtension, read_extension
+from broker.services.leases.launch_approvals import ApprovalRequired
 from broker.services.leases.lifecycle import extension, stop_and_start, termination
 from tenants.services.errors import InvalidValue, ProblemError
 from web.portal.leases.end_terms_form import EndTermsForm
@@ -32,6 +35,10 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
     if request.method == "POST":
         try:
             messages.success(request, step.take(request, row.lease))
+        except ApprovalRequired:
+            asked = ask_approval(request, row.lease, action)
+            messages.success(request, _("{name} waits for approval.").format(name=asked.name))
+            return redirect("approval", pk=asked.pk)
         except ProblemError as refusal:
             if not step.shows_refusals:
                 raise
@@ -42,9 +49,22 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
     return render(request, f"leases/{action}.html", shown, status=409 if error else 200)
 
 
-def extend_lease(request: PageRequest, lease: Lease) -> str:
+def ask_approval(request: PageRequest, lease: Lease, action: str) -> ApprovalRequest:
+    """Request approval of an extension or start that was refused for its size."""
+    by: dict[str, Any] = {"actor": request.actor, "now": request.now}
+    if action == "start":
+        return approval_requests.request_start(lease, **by)
+    return approval_requests.request_extension(lease, more_s=wanted_extension(request, lease)[1], **by)
+
+
+def wanted_extension(request: PageRequest, lease: Lease) -> tuple[OfferedExtension | None, int]:
+    """Return the link's offer, if there is one, and the seconds to extend by."""
     offered = read_extension(request.POST.get("offer", ""), lease)
-    more_s = (offered.hours if offered else parse_hours(request.POST.get("hours", ""))) * 3600
+    return offered, (offered.hours if offered else parse_hours(request.POST.get("hours", ""))) * 3600
+
+
+def extend_lease(request: PageRequest, lease: Lease) -> str:
+    offered, more_s = wanted_extension(request, lease)
     expected_end = offered.ends_at if offered else None
     longer = extension.extend_lease(
         lease, more_s=more_s, actor=request.actor, now=request.now, expected_end=expected_end

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from web.portal.operators.accounting import accounting_page, journal_settings_page
+from web.portal.operators.approvals import approval_pages
 from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
 from web.portal.operators.discounts import discount_pages
@@ -48,6 +49,9 @@ urlpatterns = [
     path("corrections/<str:pk>/", correction_pages.show_correction, name="ops-correction"),
     path("disputes/", dispute_pages.list_disputes, name="ops-disputes"),
     path("disputes/<str:pk>/", dispute_pages.show_dispute, name="ops-dispute"),
+    path("approvals/", approval_pages.list_approvals, name="ops-approvals"),
+    path("approvals/<str:pk>/", approval_pages.show_approval, name="ops-approval"),
+    path("tenants/<str:pk>/approval-limits/", approval_pages.edit_approval_limits, name="ops-approval-limits"),
     path("grants/", grant_list_page.list_grants, name="ops-grants"),
     path("tenants/<str:pk>/grants/new/", grant_page.grant_credit, name="ops-grant-create"),
     path("commitments/", commitment_pages.list_commitments, name="ops-commitments"),

@@ -11,7 +11,9 @@ from django.db import DatabaseError, transaction
 from broker.domain.lifecycle.cron_schedules import next_time
 from broker.models import Lease, LeaseSchedule, OverlapPolicy, ScheduledRun, ScheduledRunResult
 from broker.services.leases import lease_requests
+from broker.services.leases.launch_approvals import ApprovalRequired, request_scheduled_approval
 from broker.services.leases.lease_arrays import ENDED_STATES
+from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.leases.schedules.schedule_records import request_of
 from broker.services.secrets.variable_encryption import VariableUnreadable
 from tenants.services.actor_grants import current_grants
@@ -93,10 +95,24 @@ def _request_lease(schedule: LeaseSchedule, due_at: datetime, now: datetime) -> 
             lease = lease_requests.queue_lease(wanted, project=schedule.project, actor=_actor_of(schedule), now=now)
     except VariableUnreadable as error:
         return RunOutcome(ScheduledRunResult.REFUSED, text=f"{error}. Create the schedule again.")
+    except ApprovalRequired as needed:
+        return _ask_approval(schedule, wanted, needed, now)
     except ProblemError as refusal:
         log.info("scheduled lease refused", schedule=schedule.pk, why=refusal.detail)
         return RunOutcome(ScheduledRunResult.REFUSED, text=f"{refusal.detail} {refusal.fix.text}")
     return RunOutcome(ScheduledRunResult.STARTED, lease)
+
+
+def _ask_approval(schedule: LeaseSchedule, wanted: LeaseRequest, needed: ApprovalRequired, now: datetime) -> RunOutcome:
+    """Request approval of a due lease; record where it waits."""
+    try:
+        with transaction.atomic():
+            request_id = request_scheduled_approval(
+                wanted, needed, project=schedule.project, actor=_actor_of(schedule), now=now
+            )
+    except ProblemError as refusal:
+        return RunOutcome(ScheduledRunResult.REFUSED, text=f"{needed.detail} {refusal.detail}")
+    return RunOutcome(ScheduledRunResult.REFUSED, text=f"{needed.detail} It waits for approval: {request_id}.")
 
 
 def _why_not_allowed(schedule: LeaseSchedule, now: datetime) -> str:

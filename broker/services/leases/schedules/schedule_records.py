@@ -20,7 +20,7 @@ from tenants.services.errors import InvalidValue, ProblemError
 
 MAX_SCHEDULES = 100  # of a tenant
 MAX_NAME = 100
-NOT_STORED = {"template", "name", "end_date", "starts_at", "quote", "array", "array_index"}
+NOT_STORED = {"template", "name", "end_date", "starts_at", "quote", "approval", "array", "array_index"}
 STORED = [each.name for each in fields(LeaseRequest) if each.name not in NOT_STORED]
 
 
