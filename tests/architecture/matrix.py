@@ -974,14 +974,14 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/approval-requests": fleet(audited=True),
     "api/v1/ops/approval-requests/<str:pk>": fleet(thing="approval request", audited=True),
     "api/v1/ops/approval-requests/<str:pk>/approve": Row(
-        "fleet", {"PUT": STAFF}, thing="approval request", writes_on_get=True
+        "fleet", {"POST": STAFF}, thing="approval request", writes_on_get=True
     ),
     "api/v1/ops/approval-requests/<str:pk>/decline": Row(
-        "fleet", {"PUT": STAFF}, thing="approval request", writes_on_get=True
+        "fleet", {"POST": STAFF}, thing="approval request", writes_on_get=True
     ),
     "api/v1/ops/approval-limits": fleet(audited=True),
     "api/v1/ops/approval-limits/<str:pk>": fleet(thing="approval limit", audited=True),
-    "api/v1/ops/tenants/<str:pk>/approval-limits": Row("fleet", {"PUT": STAFF}, thing="tenant", writes_on_get=True),
+    "api/v1/ops/tenants/<str:pk>/approval-limits": Row("fleet", {"POST": STAFF}, thing="tenant", writes_on_get=True),
     "api/v1/lease-schedules": api(
         "leases",
         GET=ALL,

@@ -46,6 +46,7 @@ class OperatorApprovalDecision(StrictSerializer):
 class OperatorApprovalRequestViewSet(ApprovalRows, CrossTenantViewSet):
     """Launches that exceed a limit, of all tenants."""
 
+    area = "tenants"
     serializer_class, audit_action = OperatorApprovalRequestOut, "approvals"
     rows = ApprovalRequest.objects.select_related("project", "tenant").annotate(
         waits_for_operator=Case(When(WAITS, then=Value(True)), default=Value(False), output_field=BooleanField())
@@ -81,8 +82,9 @@ LIMIT_ROWS = ApprovalLimit.objects.select_related("tenant")
 
 
 class OperatorApprovalLimitsViewSet(CrossTenantViewSet):
-    """Limits above which launches of tenants need approval; `PUT /ops/tenants/{id}/approval-limits` sets them."""
+    """Limits above which launches of tenants need approval; `POST /ops/tenants/{id}/approval-limits` sets them."""
 
+    area = "tenants"
     serializer_class, audit_action = OperatorApprovalLimitsOut, "approval_limits"
     rows = LIMIT_ROWS
     sorts = OLDEST_FIRST

@@ -15,9 +15,9 @@ class Migration(migrations.Migration):
     """Add both tables with row-level security."""
 
     dependencies = [
-        ('billing', '0020_trial_credits'),
+        ('billing', '0009_trial_credits'),
         ('broker', '0013_drivers_of_gpus'),
-        ('tenants', '0006_new_tenants'),
+        ('tenants', '0008_new_tenants'),
     ]
 
     operations = [

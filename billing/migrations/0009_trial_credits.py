@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Add the table of mailboxes that had trial credit."""
 
-    dependencies = [("billing", "0005_invariant_runs")]
+    dependencies = [("billing", "0008_journal_settings")]
 
     operations = [
         migrations.CreateModel(

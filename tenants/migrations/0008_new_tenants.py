@@ -21,7 +21,7 @@ ALTER TABLE tenants_tenant FORCE ROW LEVEL SECURITY;
 class Migration(migrations.Migration):
     """Add the limits of new tenants; tenants of before are released."""
 
-    dependencies = [("tenants", "0005_audit_of_operators")]
+    dependencies = [("tenants", "0007_operator_tokens")]
 
     operations = [
         migrations.AddField("tenant", "released_at", models.DateTimeField(null=True)),
