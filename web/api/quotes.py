@@ -175,7 +175,7 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "refusal": refusal and {"code": refusal.code, "detail": refusal.detail, "fix": refusal.fix.text},
         "price_per_hour": hourly_price_out(quote.nano_per_hour, quote.currency) if priced else None,
         "at_most": money_out(quote.at_most_minor, quote.currency) if priced else None,
-        "total_cap": money_out(offer.cap_minor, quote.currency) if offer else None,
+        "total_cap": money_out(min(offer.cap_minor, quote.at_most_minor), quote.currency) if offer else None,
         "places": [
             {
                 "cluster": place.gpu.cluster,

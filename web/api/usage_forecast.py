@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.spend_forecast import ExpectedCost
+from billing.services.rating import spend
 from billing.services.reports.spend_forecast import forecast_spend
 from tenants.models import Project
 from web.api.amounts import MoneyOut, money_out
@@ -36,13 +37,13 @@ class ExpectedDayOut(serializers.Serializer[Any]):
 class UsageForecastOut(serializers.Serializer[Any]):
     """The remaining days of this month, the rest of today first.
 
-    It is null with less than two weeks of use. `going_on` is the month's cost if everything that runs now continues
-    to its own end, and nothing else begins.
+    `month` is what is expected from the last weeks: null with less than two weeks of use. `going_on` is the month's
+    cost if everything that runs now continues to its own end, and nothing else begins: the forecast of budgets.
     """
 
     time_zone = serializers.CharField()
     month = ExpectedAmountOut(allow_null=True)
-    going_on = MoneyOut(allow_null=True)
+    going_on = MoneyOut()
     items = ExpectedDayOut(many=True)
 
 
@@ -67,13 +68,14 @@ class UsageForecastViewSet(TenantViewSet):
         projects, tenant = self.filter_queryset(self.get_queryset()), self.request.tenant
         if wanted := request.query_params.get("project"):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
-        forecast = forecast_spend(tenant, now=self.now, projects=list(projects.values_list("pk", flat=True)))
-        places = exponent_of(tenant.currency)
+        named = list(projects.values_list("pk", flat=True))
+        forecast = forecast_spend(tenant, now=self.now, projects=named)
+        going_on = spend.spend_by_month_end(tenant, now=self.now, projects=named)
         return Response(
             {
                 "time_zone": tenant.time_zone,
                 "month": expected_amount_body(forecast.month, tenant.currency) if forecast else None,
-                "going_on": money_out(to_minor(forecast.going_on, places), tenant.currency) if forecast else None,
+                "going_on": money_out(going_on, tenant.currency),
                 "items": [
                     {
                         "day": each.day,

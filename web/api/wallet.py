@@ -31,7 +31,10 @@ class WalletOut(serializers.Serializer[Any]):
     why = serializers.CharField()
     paid = MoneyOut(help_text="Balance according to the ledger.")
     credit = MoneyOut(help_text="Unrestricted credits that do not expire before the invoice.")
-    taken = MoneyOut(help_text="Used but not invoiced, plus reservations for running and queued leases, including tax.")
+    taken = MoneyOut(
+        help_text="Used but not invoiced. Of a prepaid tenant including tax, plus reservations for running and queued"
+        " leases; of others before tax."
+    )
     available = MoneyOut()
 
 

@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q
 
-from billing.domain.money import Money, exponent_of, to_minor_up
-from billing.domain.pricing import usage_cost
+from billing.domain.money import Money
 from billing.models import QueuedEmail
-from billing.services.catalogue import price_list
+from billing.services.funds.costs import lease_maximums
 from billing.services.notifications import email_queue
 from billing.services.notifications.email_message import OutgoingEmail, format_local_time, portal_link
 from billing.services.rating import spend
@@ -171,21 +170,11 @@ def _extension_links(notice: LeaseNotice, now: datetime) -> str:
     lines = [LINKS]
     for hours in LINK_HOURS:
         signed = sign_extension(notice.lease_id, hours=hours, ends_at=notice.ends_at)
-        cost = _maximum_cost(notice.lease, hours * 3600, now)
+        currency = notice.lease.project.tenant.currency
+        cost = lease_maximums.more_maximum(notice.lease, hours * 3600, currency=currency, now=now)
         lines.append(f"{hours} h{f', {cost} at most' if cost else ''}:")
         lines.append(f"{portal_link(f'leases/{notice.lease_id}/extend/')}?offer={signed}\n")
     return "\n".join(lines)
-
-
-def _maximum_cost(lease: Lease, seconds: int, now: datetime) -> Money | None:
-    """Return what so many seconds cost at the lease's price; None without a price."""
-    currency, tenant = lease.project.tenant.currency, lease.tenant_id
-    listed = price_list.prices_at(now, currency=currency, offerings={lease.offering_id}, tenant=tenant)
-    price = price_list.quoted_prices([lease]).get(lease.pk) or listed.get(lease.offering_id)
-    if price is None:
-        return None
-    exact = usage_cost(seconds, quantity=lease.quantity, nano_per_hour=price.nano_per_hour)
-    return Money(to_minor_up(exact, exponent_of(currency)), currency)
 
 
 def _format_duration(seconds: int) -> str:

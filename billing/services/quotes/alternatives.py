@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from billing.domain.pricing import hold_amount
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
+from billing.services.funds.costs import lease_maximums
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Lease, Offering
 from broker.services.queue import open_capacity
@@ -55,7 +55,7 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
         ("faster", _min_or_none(faster, lambda o: (price(o), _compute(o)))),
     )
     return tuple(
-        _alternative(kind, offering, known[offering.pk], free[offering.pk], lease, currency, cost)
+        _alternative(kind, offering, known[offering.pk], free[offering.pk], lease, cost, now)
         for kind, offering in found
         if offering
     )
@@ -75,9 +75,7 @@ def _same_shape(one: Offering, other: Offering) -> bool:
 
 
 def _alternative(
-    kind: str, offering: Offering, price: OfferingPrice, free: int, lease: Lease, currency: str, cost: int
+    kind: str, offering: Offering, price: OfferingPrice, free: int, lease: Lease, cost: int, now: datetime
 ) -> OfferingAlternative:
-    minor = hold_amount(
-        lease.max_duration_s, quantity=lease.quantity, nano_per_hour=price.nano_per_hour, currency=currency
-    )
-    return OfferingAlternative(kind, offering, price, free, minor, minor - cost)
+    most = lease_maximums.request_maximum(lease, nano_per_hour=price.nano_per_hour, currency=price.currency, now=now)
+    return OfferingAlternative(kind, offering, price, free, most.minor, most.minor - cost)

@@ -6,9 +6,9 @@ from datetime import datetime
 from django.conf import settings
 from django.db import transaction
 
-from billing.domain.pricing import hold_amount
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
+from billing.services.funds.costs import lease_maximums
 from billing.services.quotes import quote_signatures
 from billing.services.quotes.alternatives import OfferingAlternative, find_alternatives
 from billing.services.quotes.quote_signatures import QuoteOffer
@@ -83,7 +83,7 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
         offering, now=now, quantity=lease.quantity, same_node=lease.same_node, topology=lease.topology, cluster=home
     )
     waits_s = None if found_slots else spot_reclaims.preview_notice_s(lease, now=now)
-    cost = _hold_amount(lease, price, currency)
+    cost = _maximum_minor(lease, price, currency, now)
     return QuoteAnswer(
         offering=offering,
         quantity=lease.quantity,
@@ -141,9 +141,7 @@ def _start_if_busy(lease: Lease, home: str) -> str:
     return WHEN_FREE if most >= lease.quantity else NEVER
 
 
-def _hold_amount(lease: Lease, price: OfferingPrice | None, currency: str) -> int:
+def _maximum_minor(lease: Lease, price: OfferingPrice | None, currency: str, now: datetime) -> int:
     if price is None:
         return 0
-    return hold_amount(
-        lease.max_duration_s, quantity=lease.quantity, nano_per_hour=price.nano_per_hour, currency=currency
-    )
+    return lease_maximums.request_maximum(lease, nano_per_hour=price.nano_per_hour, currency=currency, now=now).minor

@@ -6,17 +6,17 @@ rounded only for display. Seconds are those of slices; amounts include volumes, 
 are not among the seconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db import connection
 
 from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
-from billing.domain.periods import midnight
+from billing.domain.periods import Period, midnight, month_of
 from ports.postgres.sql_statements import load_sql, query_rows
 from tenants.models import Tenant
 
@@ -76,6 +76,30 @@ def spend_between(tenant: Tenant, since: datetime, until: datetime, projects: It
     return int(_query_usage("billing/rating/usage_total", since=since, until=until, projects=projects, **values)[0][0])
 
 
+def spend_by_month_end(tenant: Tenant, *, now: datetime, projects: Iterable[str] | None = None) -> int:
+    """Return the month's spend if running leases and volumes go on, in minor units.
+
+    Leases go on until their own end or the month's, at known prices; none begins. This is the forecast of
+    every page and alert.
+    """
+    month = month_of(tenant.time_zone, now)
+    return spend_between(tenant, month.start, month.end, projects)
+
+
+def spend_by_project(
+    month: Period, paths: Mapping[str, Sequence[str]], currency: str, *, until: datetime
+) -> dict[str, int]:
+    """Return what each project and those below it spent in a month until a moment, in minor units.
+
+    `paths` are the paths of all projects. The root's spend is that of `spend_between`.
+    """
+    found: dict[str, int] = defaultdict(int)
+    for line in spend_lines([month.start, month.end], until=until):
+        for node in paths[line.project]:
+            found[node] += to_minor(line.exact_num, exponent_of(currency))
+    return found
+
+
 def spend_lines(
     boundaries: Sequence[datetime],
     *,
@@ -108,20 +132,25 @@ def spend_lines(
 
 def hourly_spend(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime) -> int:
     """Return the hourly cost of active leases, in 10⁻⁹ currency units."""
-    return _active_cost(projects, tenant, now=now, until=now).nano_per_hour
+    return sum(hourly_spend_by_project(projects, tenant, now=now).values())
 
 
-def cost_of_running(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime, until: datetime) -> int:
-    """Return what active leases cost until a moment or their own end, at today's prices.
+def hourly_spend_by_project(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime) -> dict[str, int]:
+    """Return the same of each project itself, without those below it."""
+    values = {
+        "projects": None if projects is None else list(projects),
+        "tenant": tenant.pk,
+        "currency": tenant.currency,
+    }
+    return dict(query_rows("billing/rating/active_cost", now=now, **values))
 
-    Over 3600·10⁹.
+
+def costs_of(leases: Sequence[str], *, now: datetime, since: datetime = EPOCH) -> dict[str, LeaseCost]:
+    """Return each lease's cost so far, in one query; leases without cost are omitted.
+
+    With `since` only what was used from then on.
     """
-    return int(_active_cost(projects, tenant, now=now.replace(microsecond=0), until=until).exact_num)
-
-
-def costs_of(leases: Sequence[str], *, now: datetime) -> dict[str, LeaseCost]:
-    """Return each lease's cost so far, in one query; leases without cost are omitted."""
-    rows = _query_usage("billing/rating/usage_by_lease", since=EPOCH, until=now, leases=leases)
+    rows = _query_usage("billing/rating/usage_by_lease", since=since, until=now, leases=leases)
     return {
         lease: LeaseCost(currency, seconds, unit_seconds, int(exact), until.astimezone(UTC))
         for lease, currency, seconds, unit_seconds, exact, until in rows
@@ -175,22 +204,6 @@ def local_days(time_zone: str, since: datetime, until: datetime) -> tuple[list[d
         day += timedelta(days=1)
         boundaries.append(midnight(day, zone))
     return boundaries[:-1], boundaries[1:]
-
-
-class _ActiveCost(NamedTuple):
-    """Cost of active leases an hour, and until a moment or their own end."""
-
-    nano_per_hour: int
-    exact_num: Decimal
-
-
-def _active_cost(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime, until: datetime) -> _ActiveCost:
-    values = {
-        "projects": None if projects is None else list(projects),
-        "tenant": tenant.pk,
-        "currency": tenant.currency,
-    }
-    return _ActiveCost(*query_rows("billing/rating/active_cost", now=now, until=until, **values)[0])
 
 
 def _query_usage(

@@ -30,7 +30,10 @@ class TenantPriceEffect:
 
 @dataclass(frozen=True, slots=True)
 class PricePreview:
-    """Effect of a price on last month, the most affected tenants first."""
+    """Effect of a price on last month, the most affected tenants first.
+
+    Amounts are rounded once per tenant, so that totals are the sums of the rows.
+    """
 
     offering: Offering
     currency: str
@@ -40,15 +43,24 @@ class PricePreview:
 
     @property
     def was_minor(self) -> int:
-        return self.minor(sum(effect.was for effect in self.effects))
+        return sum(self.minor(effect.was) for effect in self.effects)
 
     @property
     def would_be_minor(self) -> int:
-        return self.minor(sum(effect.would_be for effect in self.effects))
+        return sum(self.minor(effect.would_be) for effect in self.effects)
 
     @property
     def kept_minor(self) -> int:
-        return self.minor(sum(effect.kept for effect in self.effects))
+        return sum(self.minor(effect.kept) for effect in self.effects)
+
+    @property
+    def difference_minor(self) -> int:
+        """Return the difference between the two amounts as they are written."""
+        return self.would_be_minor - self.was_minor
+
+    def difference_of(self, effect: TenantPriceEffect) -> int:
+        """Return the same of one tenant; those of all tenants add up to it."""
+        return self.minor(effect.would_be) - self.minor(effect.was)
 
     @property
     def unit_seconds(self) -> int:

@@ -1,4 +1,4 @@
-"""Forecast of the month's cost if usage goes on as before.
+"""Expected cost of the month if usage goes on as in the last weeks.
 
 Call in the tenant's RLS scope.
 """
@@ -32,7 +32,6 @@ class SpendForecast:
     """Forecast of the month's remaining days, today's rest first; never empty."""
 
     days: tuple[SpendForecastDay, ...]
-    going_on: int  # cost of the month if running leases continue to their end and none begins
 
     @property
     def month(self) -> ExpectedCost:
@@ -43,9 +42,9 @@ class SpendForecast:
 def forecast_spend(tenant: Tenant, *, now: datetime, projects: Iterable[str] | None = None) -> SpendForecast | None:
     """Forecast the rest of a tenant's month for projects (all, unless named).
 
-    Returns None until there are two weeks of usage. Two queries. Running leases do not influence the
+    Returns None until there are two weeks of usage. One query. Running leases do not influence the
     expected cost: they may end tonight and others may begin tomorrow, as before. What they cost if they
-    go on is returned separately (`going_on`).
+    go on is `spend.spend_by_month_end`.
     """
     zone, month = ZoneInfo(tenant.time_zone), month_of(tenant.time_zone, now)
     today = now.astimezone(zone).date()
@@ -66,5 +65,4 @@ def forecast_spend(tenant: Tenant, *, now: datetime, projects: Iterable[str] | N
         SpendForecastDay(today + timedelta(days=n), each.day, each.until_then.plus(so_far))
         for n, each in enumerate(forecast)
     )
-    still = spend.cost_of_running(projects, tenant, now=now, until=month.end)
-    return SpendForecast(tuple(days), so_far + still)
+    return SpendForecast(tuple(days))

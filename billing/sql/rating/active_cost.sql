@@ -1,8 +1,5 @@
--- What active leases cost at today's prices: an hour, in 10⁻⁹ currency units, and from now until a moment or their own end,
--- over 3600·10⁹.
-SELECT coalesce(sum(l.quantity * price.nano), 0)::bigint,
-       coalesce(sum(extract(epoch FROM least(l.ends_at, %(until)s) - %(now)s)::bigint * l.quantity * price.nano)
-                FILTER (WHERE coalesce(l.ends_at > %(now)s, true)), 0)::numeric(38)
+-- What the active leases of each project cost an hour at today's prices, in 10⁻⁹ currency units.
+SELECT l.project_id, coalesce(sum(l.quantity * price.nano), 0)::bigint
   FROM broker_lease l
   LEFT JOIN billing_quote q ON q.lease_id = l.id AND q.offering_id = l.offering_id
   LEFT JOIN billing_tenantprice v
@@ -12,3 +9,4 @@ SELECT coalesce(sum(l.quantity * price.nano), 0)::bigint,
                              ELSE coalesce(q.nano_per_hour, v.nano_per_hour) END AS nano) price
  WHERE l.state = 'active' AND l.tenant_id = %(tenant)s
    AND (%(projects)s::text[] IS NULL OR l.project_id = ANY(%(projects)s::text[]))
+ GROUP BY l.project_id

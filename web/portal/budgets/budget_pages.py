@@ -22,12 +22,14 @@ from billing.domain.money import (
     exponent_of,
     format_fixed_point,
     parse_amount,
-    to_minor,
     to_minor_up,
 )
+from billing.domain.periods import month_of
 from billing.models import Budget, HoldPart
 from billing.services.funds.budgets import budget_settings as services
 from billing.services.funds.budgets.budget_balances import BudgetBalance, budget_balances
+from billing.services.rating import spend
+from billing.services.rating.spend import LeaseCost
 from tenants.models import Project
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
@@ -148,7 +150,7 @@ def build_budget_page(
         rows=rows,
         notes=budget_alerts.budget_notices(request),
         alerts=budget_alerts.latest_alerts(request),
-        holders=_largest_holds(rows[0].balance.budget, request.now) if rows else [],
+        holders=_largest_holds(rows[0].balance.budget, request) if rows else [],
         projects=[project for project in request.projects if services.may_set_budget(request.roles, project)],
         form=form,
         wrong=wrong,
@@ -249,13 +251,19 @@ def _budget_rows(request: PageRequest) -> list[BudgetRow]:
     ]
 
 
-def _largest_holds(budget: Budget, now: datetime) -> list[BudgetHold]:
-    """Return the leases that hold most of a budget this month; one query."""
+def _largest_holds(budget: Budget, request: PageRequest) -> list[BudgetHold]:
+    """Return the leases that hold most of a budget this month; two queries.
+
+    What they are charged includes running time to this second; the rest of what they reserved is held.
+    """
+    now, month = request.now, month_of(request.tenant.time_zone, request.now)
     parts = HoldPart.objects.filter(month__budget=budget, month__period__span__contains=now, num__gt=F("spent_num"))
     largest = parts.select_related("hold__lease__project").order_by(F("spent_num") - F("num"), "pk")
-    return [_budget_hold(part, exponent_of(budget.currency)) for part in largest[:MAX_HOLDS]]
+    listed = list(largest[:MAX_HOLDS])
+    costs = spend.costs_of([part.hold.lease_id for part in listed], now=now, since=month.start) if listed else {}
+    return [_budget_hold(part, costs.get(part.hold.lease_id), exponent_of(budget.currency)) for part in listed]
 
 
-def _budget_hold(part: HoldPart, places: int) -> BudgetHold:
-    charged = to_minor(int(part.spent_num), places)
-    return BudgetHold(part, charged, to_minor_up(int(part.num), places) - charged)
+def _budget_hold(part: HoldPart, cost: LeaseCost | None, places: int) -> BudgetHold:
+    charged = cost.minor if cost else 0
+    return BudgetHold(part, charged, max(to_minor_up(int(part.num), places) - charged, 0))

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from django.utils.translation import gettext as _
 
 from billing.domain.money import Money
-from billing.domain.pricing import hold_amount
 from billing.services.approvals import approval_gate
 from billing.services.catalogue.price_list import NoPrice
 from billing.services.funds.budgets import budget_balances
 from billing.services.funds.budgets.budget_balances import BudgetRoom
+from billing.services.funds.costs import lease_maximums
 from billing.services.funds.holds import budget_holds
 from billing.services.quotes import alternatives
 from billing.services.quotes.alternatives import OfferingAlternative
@@ -136,7 +136,7 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest,
     room = budget_balances.tightest_budget(request.project, now=request.now)
     limited = lease and (room or account_status.tenant_terms(request.scope))
     no_funds = budget_holds.find_refusal(lease, now=request.now) if lease and limited else None
-    cost = maximum_cost(each, wanted, request.tenant.currency)
+    cost = maximum_cost(each, wanted, request.tenant.currency, request.now)
     return LiveQuote(
         lease_request=wanted,
         currency=request.tenant.currency,
@@ -199,14 +199,11 @@ def exceeded_quota(
     return None
 
 
-def maximum_cost(each: PricedOffering, wanted: LeaseRequest, currency: str) -> Money | None:
-    """Return the maximum cost: the whole duration at today's price, rounded up."""
+def maximum_cost(each: PricedOffering, wanted: LeaseRequest, currency: str, now: datetime) -> Money | None:
+    """Return the maximum cost at today's price; None without one."""
     if each.nano_per_hour is None or wanted.quantity < 1 or wanted.max_duration_s < 0:
         return None
-    minor = hold_amount(
-        wanted.max_duration_s, quantity=wanted.quantity, nano_per_hour=each.nano_per_hour, currency=currency
-    )
-    return Money(minor, currency)
+    return lease_maximums.request_maximum(wanted, nano_per_hour=each.nano_per_hour, currency=currency, now=now)
 
 
 def earliest_end(request: PageRequest, wanted: LeaseRequest) -> datetime:

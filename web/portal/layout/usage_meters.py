@@ -40,6 +40,7 @@ class MonthSpend:
     day: int
     days: int
     spent: int  # minor units
+    forecast: int  # minor units, at the month's end
     before: int  # minor units, the same days of last month
     burn: int  # 10⁻⁹ units per hour, now
     held: int  # 10⁻⁹ units per hour of the quota held by starting and queued leases
@@ -164,6 +165,7 @@ def month_meter(request: PageRequest, bars: Sequence[QuotaBar]) -> MonthSpend:
         day=here.day,
         days=(present.end - present.start + DAY / 2) // DAY,
         spent=month_spend(request.scope, now=now),
+        forecast=spend.spend_by_month_end(tenant, now=now, projects=ids),
         before=spend.spend_between(tenant, past.start, same_moment_in(past, now - present.start), ids),
         burn=burn,
         held=max(ceiling.used - burn, 0) if ceiling else 0,

@@ -127,7 +127,7 @@ def end_terms_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
 
 
 def start_figures(request: PageRequest, row: LeaseRow) -> dict[str, Any]:
-    left_s = remaining_seconds(row.lease)
+    left_s = remaining_seconds(row.lease, row.now)
     return {"left_s": left_s, "most": maximum_cost(row, left_s)}
 
 

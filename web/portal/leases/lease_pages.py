@@ -11,8 +11,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from billing.domain.money import Money, exponent_of, to_minor_up
-from billing.domain.pricing import usage_cost
+from billing.domain.lease_holds import most_seconds
+from billing.domain.money import Money
+from billing.domain.pricing import hold_amount
+from billing.services.funds.costs import lease_maximums
 from billing.services.reports import line_explanations
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.workloads.templates import BATCH
@@ -96,6 +98,7 @@ class LeasePage:
     end_notices: list[EndNotice]  # one while its end is near
     reclaim_notice: ReclaimNotice | None
     explanation_url: str  # of the invoice line that charges it; empty without one
+    max_cost: Money | None  # in all; its cost once it is over
 
     @property
     def lease(self) -> Lease:
@@ -129,12 +132,8 @@ class LeasePage:
         return template.label if template and any(port.is_http for port in template.ports) else ""
 
     @property
-    def max_cost(self) -> Money | None:
-        return maximum_cost(self.row, self.lease.max_duration_s)
-
-    @property
     def remaining_s(self) -> int:
-        return remaining_seconds(self.lease)
+        return remaining_seconds(self.lease, self.row.now)
 
     @property
     def extensions(self) -> Sequence[dict[str, Any]]:
@@ -169,6 +168,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         end_notices=find_end_notices(row.lease, now=request.now),
         reclaim_notice=spot_notices.open_notice(row.lease),
         explanation_url=cost_explanation_url(request, row.lease),
+        max_cost=lease_maximums.lease_maximum(row.lease, tenant=request.tenant, now=request.now),
     )
 
 
@@ -179,16 +179,16 @@ def cost_explanation_url(request: PageRequest, lease: Lease) -> str:
 
 
 def maximum_cost(row: LeaseRow, seconds: int) -> Money | None:
-    """Return the most that so many seconds cost, as it is held: rounded up."""
+    """Return the most that so many more seconds cost, as it is held: rounded up."""
     if row.most_nano_per_hour is None:
         return None
-    exact = usage_cost(seconds, quantity=1, nano_per_hour=row.most_nano_per_hour)
-    return Money(to_minor_up(exact, exponent_of(row.currency)), row.currency)
+    minor = hold_amount(seconds, quantity=1, nano_per_hour=row.most_nano_per_hour, currency=row.currency)
+    return Money(minor, row.currency)
 
 
-def remaining_seconds(lease: Lease) -> int:
-    """Return how long it may still run."""
-    return max(lease.max_duration_s - lease.active_seconds, 0)
+def remaining_seconds(lease: Lease, now: datetime) -> int:
+    """Return how long it may still run if it is started now."""
+    return most_seconds(lease.max_duration_s - lease.active_seconds, since=now, end_date=lease.end_date)
 
 
 def extension_options(row: LeaseRow, choices: Sequence[int] = EXTENSION_HOURS) -> Sequence[dict[str, Any]]:

@@ -133,7 +133,8 @@ class SpendPage:
     running: bool
     columns: list[dict[str, Any]]
     now_at: Decimal | None
-    likely: ExpectedCost | None
+    forecast: int | None  # minor units, at the end of this month; None for others and parts
+    likely: ExpectedCost | None  # from past weeks
     likely_between: str
     track: dict[str, Any] | None
     budget: Budget | None
@@ -193,8 +194,9 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
     before = spend_totals_by_group(request, [line for line in earlier if line.since < middle], group=group)
     in_all = spend_totals_by_group(request, earlier, group=group).minor
     running = query.label == next(iter(query.months)) and query.until == now
-    forecast = month_forecast(request, running=running, step=query.step)
-    likely = round_forecast(forecast.month, exponent_of(tenant.currency)) if forecast else None
+    whole = running and not request.GET.get("class")
+    expected = expected_month(request) if whole and by_day else None
+    likely = round_forecast(expected.month, exponent_of(tenant.currency)) if expected else None
     drawn = spend_columns(used, totals, query.boundaries, step=query.step, group=group, zone=zone)
     budget = usage_meters.project_budget(request.scope)
     invoice = month_invoice(request, query.label)
@@ -210,12 +212,13 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
         past=past_name,
         days=(query.until.astimezone(zone) - timedelta(microseconds=1)).day,
         running=running,
-        columns=with_forecast_columns(drawn, forecast, tenant.currency) if forecast else drawn,
-        now_at=columns_before_now(month, now) if forecast else None,
+        columns=with_forecast_columns(drawn, expected, tenant.currency) if expected else drawn,
+        now_at=columns_before_now(month, now) if expected else None,
+        forecast=services.spend_by_month_end(tenant, now=now, projects=request.scope.ids) if whole else None,
         likely=likely,
-        likely_between=forecast_interval_text(likely, forecast, tenant.currency) if likely and forecast else "",
+        likely_between=interval_text(likely, tenant.currency) if likely else "",
         track={
-            **running_total(used, month, tenant=tenant, now=now, forecast=forecast),
+            **running_total(used, month, tenant=tenant, now=now, forecast=expected),
             **reference_line(budget, in_all, past_name),
         }
         if by_day
@@ -234,23 +237,15 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
     )
 
 
-def month_forecast(request: PageRequest, *, running: bool, step: str) -> ahead.SpendForecast | None:
-    """Return the month's forecast; None where not all its days are shown, or too early."""
-    if not running or step != "day" or request.GET.get("class"):
-        return None
+def expected_month(request: PageRequest) -> ahead.SpendForecast | None:
+    """Return the month's expected cost from past weeks; None while there are too few."""
     return ahead.forecast_spend(request.tenant, now=request.now, projects=request.scope.ids)
 
 
-def forecast_interval_text(likely: ExpectedCost, forecast: ahead.SpendForecast, currency: str) -> str:
-    """Return the forecast's 80 % interval, and the amount if everything keeps running."""
-    words = _("80 % likely: {amount} – {amount_2}").format(
+def interval_text(likely: ExpectedCost, currency: str) -> str:
+    """Return the 80 % interval of the expected cost."""
+    return _("from past weeks; 80 % likely: {amount} – {amount_2}").format(
         amount=written(likely.low, currency), amount_2=written(likely.high, currency)
-    )
-    going_on = to_minor(forecast.going_on, exponent_of(currency))
-    return (
-        _("{words}; {amount} if everything keeps running").format(words=words, amount=written(going_on, currency))
-        if going_on > likely.high
-        else words
     )
 
 

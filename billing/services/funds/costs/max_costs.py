@@ -83,9 +83,9 @@ class MaxCost:
             rest = self._spread(lease, since, left, lease_holds.cost_by_month)
         else:
             since = max(now, lease.starts_at or now).replace(microsecond=0)
-            left = lease.max_duration_s - lease.active_seconds
-            if lease.end_date:
-                left = min(left, max(-((since - lease.end_date) // timedelta(seconds=1)), 0))
+            left = lease_holds.most_seconds(
+                lease.max_duration_s - lease.active_seconds, since=since, end_date=lease.end_date
+            )
             if within is not None:
                 left = min(left, within // timedelta(seconds=1))
             rest = self._spread(lease, since, left + uncharged, lease_holds.max_cost_by_month)
@@ -133,13 +133,17 @@ class MaxCost:
         """Return the prices from a moment on: the quote's, the tenant's own, or the list's."""
         if promise := self._promised.get(lease.pk):
             return [(since, promise.nano_per_hour)]
+        found = self.price_points(lease)
+        begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
+        return found[begun:] or [(since, 0)]
+
+    def price_points(self, lease: Lease) -> Sequence[lease_holds.PricePoint]:
+        """Return the tenant's prices of a lease's offering; read once."""
         if lease.offering_id not in self._prices:
             self._prices[lease.offering_id] = price_list.price_history(
                 lease.offering_id, currency=self._tenant.currency, tenant=self._tenant.pk
             )
-        found = self._prices[lease.offering_id]
-        begun = max((n for n, (at, _) in enumerate(found) if at <= since), default=0)
-        return found[begun:] or [(since, 0)]
+        return self._prices[lease.offering_id]
 
 
 def _cover(known: Sequence[tuple[int, Period]], since: datetime, until: datetime) -> bool:

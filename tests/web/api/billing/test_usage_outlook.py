@@ -63,10 +63,11 @@ def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
     assert (found["month"], found["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
 
 
-def test_too_little_usage_gives_no_forecast() -> None:
+def test_too_little_usage_gives_no_expected_amount() -> None:
     kestrel = create_tenant("Kestrel")
     add_daily_usage(kestrel, 13)
-    assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
+    going_on = euros("13.00")["amount"]
+    assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": going_on, "items": []}
 
 
 def test_an_unknown_project_is_refused() -> None:

@@ -35,7 +35,7 @@ def test_a_payer_sets_a_budget_and_sees_spent_reserved_and_left_amounts(kestrel:
         shown = page_words(client.get("/budgets/"))
         assert "The monthly budget of Kestrel is €5.00." in shown
         assert "November 2026" in shown
-        assert "€0.00 spent, €2.00 reserved; €0.00 by the end of the month Blocks new leases." in shown
+        assert "€0.00 spent, €2.00 reserved; forecast €0.00 Blocks new leases." in shown
         assert "Alerts at 50, 80, 100 %, forecast at 80, 100 %. €3.00 €5.00 Change" in shown
         assert "Reserved in the budget of Kestrel" in shown
         assert "two slices Kestrel €2.00 reserved Queued €0.00 €2.00" in shown
@@ -93,7 +93,7 @@ def test_a_project_admin_sets_budgets_of_subprojects_only(kestrel: TenantContext
         assert lead.post("/budgets/", {"project": kestrel.project.pk, "limit": "9"}).status_code == 400
         assert member.post("/budgets/", {"project": child.pk, "limit": "9"}).status_code == 403
         shown = page_words(member.get("/budgets/"))
-        assert "docking Kestrel €1.00 left of €1.00 €0.00 spent; €0.00 by the end of the month" in shown
+        assert "docking Kestrel €1.00 left of €1.00 €0.00 spent; forecast €0.00" in shown
         assert 'id="set"' not in member.get("/budgets/").content.decode()
         assert visitor(kestrel).post("/budgets/bud_none/remove/").status_code == 404
 

@@ -168,7 +168,7 @@ class PricePreviewPanel:
 
     @property
     def difference_minor(self) -> int:
-        return self.preview.would_be_minor - self.preview.was_minor
+        return self.preview.difference_minor
 
     @property
     def effects(self) -> list[dict[str, Any]]:
@@ -178,7 +178,7 @@ class PricePreviewPanel:
                 "effect": effect,
                 "was": minor(effect.was),
                 "would_be": minor(effect.would_be),
-                "more": minor(effect.would_be - effect.was),
+                "more": self.preview.difference_of(effect),
             }
             for effect in self.preview.effects[:MAX_AFFECTED_TENANTS]
         ]
