@@ -221,6 +221,7 @@ if env.oidc_client_id:
     }
 MAIL_IS_CONFIGURED = bool(env.mail_url)
 LOCAL_MAIL = env.local_mail
+STYLE_GUIDE = DEBUG or LOCAL_MAIL  # the page of all components, in development only
 EMAIL_BACKEND = "ports.local_mail.LocalMailBackend" if LOCAL_MAIL else "ports.local_mail.UnsentBackend"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mail_from or "gpubroker@localhost"
 if env.mail_url:

@@ -22,11 +22,12 @@ STATIC = HERE.parent.parent / "static"
 VENDOR = STATIC / "vendor"
 AXE = HERE.parent.parent / "tests" / "browser" / "vendor"
 
-INTER, MONO, HTMX, SSE, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE = (
+INTER, MONO, HTMX, SSE, IDIOMORPH, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE = (
     "inter-ui@4.1.1",
     "@fontsource-variable/jetbrains-mono@5.3.0",
     "htmx.org@2.0.11",
     "htmx-ext-sse@2.2.4",
+    "idiomorph@0.8.0",
     "uplot@1.6.32",
     "@xterm/xterm@6.0.0",
     "@xterm/addon-fit@0.11.0",
@@ -74,7 +75,7 @@ def main() -> None:
     for folder in (VENDOR / "fonts", AXE):
         folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        wanted = (INTER, MONO, HTMX, SSE, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE)
+        wanted = (INTER, MONO, HTMX, SSE, IDIOMORPH, UPLOT, XTERM, XTERM_FIT, TABLER, AXE_CORE)
         got = {p: download_package(p, Path(scratch)) for p in wanted}
         subset_font(
             got[INTER] / "variable" / "InterVariable.woff2",
@@ -93,6 +94,7 @@ def main() -> None:
         for package, file, name in (
             (HTMX, "dist/htmx.min.js", "htmx.min.js"),
             (SSE, "dist/sse.min.js", "htmx-sse.min.js"),
+            (IDIOMORPH, "dist/idiomorph-ext.min.js", "idiomorph-ext.min.js"),  # swaps that keep focus and what is open
             (UPLOT, "dist/uPlot.iife.min.js", "uPlot.iife.min.js"),
             (UPLOT, "dist/uPlot.min.css", "uPlot.min.css"),
             (XTERM, "lib/xterm.mjs", "xterm.mjs"),  # only the page of a web terminal loads it
@@ -106,6 +108,7 @@ def main() -> None:
             (MONO, "LICENSE.jetbrains-mono.txt"),
             (HTMX, "LICENSE.htmx.txt"),
             (SSE, "LICENSE.htmx-sse.txt"),
+            (IDIOMORPH, "LICENSE.idiomorph.txt"),
             (UPLOT, "LICENSE.uplot.txt"),
             (XTERM, "LICENSE.xterm.txt"),
             (XTERM_FIT, "LICENSE.xterm-addon-fit.txt"),

@@ -28,6 +28,13 @@ function say(words) {
   if (place) place.textContent = words;
 }
 
+// A live refresh changes a page in place (idiomorph): focus, what is being typed and what is open stay.
+if (window.Idiomorph) {
+  Idiomorph.defaults.ignoreActiveValue = true;
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "open" && node.localName === "details");
+}
+
 // Toasts leave after six seconds, unless someone points at them or is inside.
 function dismissLater(toast) {
   const leave = () => {
@@ -69,18 +76,6 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("pageshow", (event) => {
   if (event.persisted) for (const form of document.forms) sent.delete(form);
-});
-
-// Keys: / searches, n launches. Never while someone types.
-addEventListener("keydown", (event) => {
-  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
-  if (event.metaKey || event.ctrlKey || event.altKey) return;
-  const target = { "/": ".search-form input", n: "[data-key=n]" }[event.key];
-  const found = target && document.querySelector(target);
-  if (!found) return;
-  event.preventDefault();
-  if (event.key === "/") found.focus();
-  else found.click();
 });
 
 // The first tab of a quote or explain drawer is its close button; links opened with htmx keep the address.

@@ -22,8 +22,8 @@ function moneyText(minor, symbol, exponent) {
 function tick() {
   const now = performance.now();
   for (const el of document.querySelectorAll("[data-tick]")) {
-    if (!seenAt.has(el)) seenAt.set(el, now);
-    const passed = (now - seenAt.get(el)) / 1000;
+    if (seenAt.get(el)?.from !== el.dataset.from) seenAt.set(el, { from: el.dataset.from, at: now });
+    const passed = (now - seenAt.get(el).at) / 1000;
     const { tick: kind, from, symbol, exponent, perSecond, tight } = el.dataset;
     let text;
     if (kind === "seconds") text = `${Math.floor(Number(from) + passed).toLocaleString("en-US")} s`;

@@ -95,6 +95,14 @@ def set_limit(*, project: Project, kind: QuotaKind, limit: int, actor: Actor, no
     return quota
 
 
+def set_or_lift(*, project: Project, kind: QuotaKind, limit: int | None, actor: Actor, now: datetime) -> None:
+    """Set a quota, or lift it if there is no limit."""
+    if limit is not None:
+        set_limit(project=project, kind=kind, limit=limit, actor=actor, now=now)
+    elif quota := Quota.objects.select_related("project").filter(project=project, kind=kind).first():
+        remove(quota, actor=actor, now=now)
+
+
 @transaction.atomic
 def remove(quota: Quota, *, actor: Actor, now: datetime) -> None:
     """Remove a quota; those above it still apply."""

@@ -311,6 +311,7 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
     assert home is not None
     return {
         "approval request": asked,
+        "tenant": tenant,
         "cluster": cluster.pk,
         "layout change": change.pk,
         "move plan": plan.pk,

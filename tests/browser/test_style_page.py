@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser.test_pages import WIDTHS_AND_THEMES
+from tests.web.ui.style_page import get_style_page
 
 ROOT = Path(__file__).parents[2]
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def style_page(db: None) -> tuple[bytes, str]:
     """The page and its policy as the product serves them."""
-    answer = Client().get("/styleguide/")
+    answer = get_style_page()
     return answer.content, answer["Content-Security-Policy"]
 
 

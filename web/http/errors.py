@@ -186,12 +186,21 @@ def error_page(request: HttpRequest, status: int, detail: str = "") -> HttpRespo
     if request.path.startswith("/api/"):
         advice = API_NOT_FOUND_FIX if status == 404 else fix
         return problem_response(request, status=status, code=code, title=title, detail=detail or title, fix=advice)
-    return _render_error(request, status, title=title, detail=detail, fix=fix)
+    return render_error(request, status, title=title, detail=detail, fix=fix)
 
 
-def _render_error(request: HttpRequest, status: int, *, title: str, detail: str, fix: str) -> HttpResponse:
-    context = {"status": status, "title": title, "detail": detail, "fix": fix}
-    return render(request, "errors/page.html", context | {"request_id": getattr(request, "id", "")}, status=status)
+def render_error(request: HttpRequest, status: int, *, title: str, detail: str, fix: str) -> HttpResponse:
+    """Render an error as a page: inside the menu for whoever is signed in, unless the database is in doubt."""
+    user = getattr(request, "user", None)
+    in_frame = status < 500 and transaction.get_connection().in_atomic_block and bool(user and user.is_authenticated)
+    request.is_error_page = in_frame  # type: ignore[attr-defined]  # its layout enters the tenant itself
+    context = {"status": status, "title": title, "detail": detail, "fix": fix, "request_id": getattr(request, "id", "")}
+    return render(request, "errors/page_with_menu.html" if in_frame else "errors/page.html", context, status=status)
+
+
+def refusal_page(request: HttpRequest, refusal: ProblemError) -> HttpResponse:
+    """Return the error page of a refusal."""
+    return render_error(request, refusal.status, title=refusal.title, detail=refusal.detail, fix=refusal.fix.text)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
@@ -217,7 +226,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Return 403 for a wrong or missing CSRF token."""
-    return _render_error(
+    return render_error(
         request,
         403,
         title="The form has expired",

@@ -11,7 +11,6 @@ from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
-from django.shortcuts import render
 from rest_framework.permissions import SAFE_METHODS
 
 from ports import clock, ids
@@ -19,7 +18,7 @@ from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import ProblemError
 from tenants.services.rls import enter_tenant
-from web.http.errors import error_page, problem_response
+from web.http.errors import error_page, problem_response, refusal_page
 
 PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host")
 # Served without a transaction; the last calls another server (oidc_sign_in.py).
@@ -145,14 +144,7 @@ class TenantTransactionMiddleware:
         if not isinstance(exception, ProblemError):
             return None
         set_rejection_reason(request, exception.detail)
-        context = {
-            "status": exception.status,
-            "title": exception.title,
-            "detail": exception.detail,
-            "fix": exception.fix.text,
-            "request_id": getattr(request, "id", ""),
-        }
-        page = render(request, "errors/page.html", context, status=exception.status)
+        page = refusal_page(request, exception)
         if "retry_after" in exception.extra:
             page["Retry-After"] = str(exception.extra["retry_after"])
         return page

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from tenants.services.errors import ObjectNotFound, ProblemError
 from web.http.middleware import set_rejection_reason
+from web.portal import kept_forms
 
 LIST_PAGE_SIZE = 40  # per list: a page with three lists stays below 100 kB
 API_PAGE_SIZE = 500  # the API's maximum page size
@@ -37,16 +38,19 @@ def outcome_message(request: HttpRequest, *, done: str) -> Iterator[None]:
             raise
         set_rejection_reason(request, refusal.detail)
         messages.error(request, f"{refusal.detail} {refusal.fix.text}")
+        kept_forms.keep_form(request, {getattr(refusal, "field", ""): refusal.detail})
     else:
+        kept_forms.take_kept_form(request)
         messages.success(request, done)
 
 
 def redirect_with_errors(request: HttpRequest, form: Any, *, to: str) -> HttpResponse:
-    """Redirect with the errors of a small form that has no page of its own."""
+    """Redirect with the errors of a small form that has no page of its own; it keeps its values."""
     for field, errors in form.errors.items():
-        wrong = f"{form.fields[field].label or field}: {' '.join(errors)}"
+        wrong = f"{form.fields[field].label or field}: {' '.join(errors)}" if field in form.fields else " ".join(errors)
         set_rejection_reason(request, wrong)
         messages.error(request, wrong)
+    kept_forms.keep_form(request, {form.add_prefix(field): " ".join(errors) for field, errors in form.errors.items()})
     return redirect(to)
 
 

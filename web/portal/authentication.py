@@ -10,7 +10,6 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods
 
 from ports import clock
 from tenants.models import Project
@@ -21,6 +20,7 @@ from tenants.services.authentication import Visitor, refuse, require_not_suspend
 from tenants.services.operators import has_second_factor as has_second_factor
 from web.http.middleware import set_rejection_reason
 from web.http.rate_limits import require_within_limits
+from web.portal.action_addresses import allow_methods
 
 PortalView = Callable[..., HttpResponseBase]
 # Methods of pages. Not every page answers HEAD.
@@ -43,7 +43,7 @@ def tenant_required(
     """
 
     def wrap(page: PortalView) -> PortalView:
-        @require_http_methods(methods)
+        @allow_methods(methods)
         @wraps(page)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
@@ -117,7 +117,7 @@ def operator_required(
     """
 
     def wrap(page: PortalView) -> PortalView:
-        @require_http_methods(methods)
+        @allow_methods(methods)
         @wraps(page)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:

@@ -168,13 +168,17 @@ class TenantForm(forms.Form):
 
 
 class QuotaLimitForm(forms.Form):
+    """A quota to set; without a limit it is lifted."""
+
     kind = forms.ChoiceField(choices=QuotaKind.choices)
-    limit = forms.DecimalField(label=gettext_lazy("Limit"), min_value=0, max_value=10**9, decimal_places=3)
+    limit = forms.DecimalField(
+        label=gettext_lazy("Limit"), min_value=0, max_value=10**9, decimal_places=3, required=False
+    )
 
     def clean(self) -> dict[str, Any]:
         """Convert the typed limit to the quota's own unit."""
         given: dict[str, Any] = super().clean() or {}
-        if {"kind", "limit"} <= given.keys():
+        if {"kind", "limit"} <= given.keys() and given["limit"] is not None:
             try:
                 given["limit"] = quota_limits.to_stored(given["kind"], given["limit"])
             except ValueError as wrong:

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -21,6 +21,7 @@ from tenants.models import Project, Tenant
 from tenants.services.actors import Actor
 from tenants.services.authentication import Visitor, require
 from tenants.services.errors import InvalidValue, ProblemError
+from web.http.errors import refusal_page
 from web.portal.authentication import GET, tenant_required
 from web.portal.authentication import GET_OR_POST as GET_OR_POST
 from web.portal.authentication import POST as POST
@@ -114,18 +115,6 @@ def refuse_nul(request: HttpRequest, kwargs: dict[str, str]) -> None:
     sent = [text for form in (request.GET, request.POST) for _, texts in form.lists() for text in texts]
     if any("\x00" in text for text in [*kwargs.values(), *sent]):
         raise InvalidValue("", _("The request contains a NUL character."), fix=_("Remove it and try again."))
-
-
-def refusal_page(request: HttpRequest, refusal: ProblemError) -> HttpResponse:
-    """Return the error page of a refusal."""
-    context = {
-        "status": refusal.status,
-        "title": refusal.title,
-        "detail": refusal.detail,
-        "fix": refusal.fix.text,
-        "request_id": getattr(request, "id", ""),
-    }
-    return render(request, "errors/page.html", context, status=refusal.status)
 
 
 def may_in_project(request: PageRequest, action: str) -> bool:

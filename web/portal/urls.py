@@ -9,6 +9,7 @@ from web.portal.commitments import commitment_page
 from web.portal.discounts import discount_page
 from web.portal.disputes import dispute_actions
 from web.portal.documents import document_downloads
+from web.portal.help import help_pages
 from web.portal.home import home_page
 from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
@@ -67,6 +68,8 @@ urlpatterns = [
     path("templates/new/", template_pages.create_template, name="template-create"),
     path("templates/<str:pk>/", template_pages.edit_template, name="template-edit"),
     path("templates/<str:pk>/delete/", template_pages.delete_template, name="template-delete"),
+    path("help/", help_pages.show_help, name="help"),
+    path("api-reference/", help_pages.show_api_reference, name="api-reference"),
     path("problems/", problem_pages.list_problem_types, name="problem-types"),
     path("problems/<slug:code>", problem_pages.show_problem_type, name="problem-type"),
     path("queue/", queue_page.show_queue, name="queue"),

@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from math import sin
 from typing import Any
 
+from django.conf import settings
+from django.http import Http404
 from django.views.generic import TemplateView
 
 SAMPLE_NOW = datetime(2026, 11, 19, 14, 32, tzinfo=UTC)
@@ -230,10 +232,15 @@ SAMPLE_CALL = """curl -X POST https://gpub.example/api/v1/leases \\
 
 
 class StyleguideView(TemplateView):
-    """The style guide page."""
+    """The style guide page: for operators, in development."""
 
     template_name = "styleguide/styleguide.html"
     extra_context = sample_context()
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        if not (settings.STYLE_GUIDE and request.user.is_staff):
+            raise Http404
+        return super().dispatch(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(explain="explain" in self.request.GET, **kwargs)

@@ -9,7 +9,7 @@ OWN = ["'self'"]
 NONE = ["'none'"]
 
 
-@pytest.mark.parametrize("address", ["/sign-in/", "/styleguide/", "/nowhere/", "/api/v1/leases", "/health"])
+@pytest.mark.parametrize("address", ["/sign-in/", "/problems/", "/nowhere/", "/api/v1/leases", "/health"])
 def test_every_response_has_exactly_the_strict_policy(address: str) -> None:
     policy = Client().get(address)["Content-Security-Policy"]
     kept = {name: sources for name, *sources in (each.split() for each in policy.split(";"))}

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from django.test import Client
+
+from tests.web.ui.style_page import get_style_page
 
 STATIC = Path(__file__).parents[3] / "static"
 LIMIT = 100_000
@@ -18,7 +19,7 @@ def weight(path: Path) -> int:
 
 @pytest.mark.django_db
 def test_the_first_page_weighs_at_most_100_kb_with_fonts_styles_and_scripts() -> None:
-    page = Client().get("/styleguide/").content.decode()
+    page = get_style_page().content.decode()
     named = set(re.findall(r'(?:href|src)="/static/([^"#?]+)', page)) | {"vendor/fonts/mono.woff2"}
     largest = {name: weight(STATIC / name) for name in named}
     extra = {"vendor/uPlot.iife.min.js", "vendor/uPlot.min.css", "js/charts.js", "css/styleguide.css"}

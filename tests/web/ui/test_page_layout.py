@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
 
 from broker.services.inventory import gpu_catalogue
+from tests.web.ui.style_page import get_style_page
 from web.portal.account.sign_in_teaser import partition_gpus, sign_in_teaser
 from web.portal.layout import navigation
 from web.ui import styleguide
@@ -81,7 +82,7 @@ class Tree(HTMLParser):
 
 @pytest.mark.django_db
 def test_the_style_page_is_well_formed_with_unique_ids() -> None:
-    response = Client().get("/styleguide/")
+    response = get_style_page()
     assert response.status_code == 200
     tree = Tree()
     tree.feed(response.content.decode())

@@ -4,6 +4,7 @@ from django.urls import path
 
 from web.api.audit_events import AuditEventViewSet
 from web.api.members import InvitationViewSet, MemberViewSet, RoleViewSet, ServiceAccountViewSet
+from web.api.operators.tenant_people import OperatorMemberViewSet, OperatorProjectViewSet, OperatorTenantTokenViewSet
 from web.api.operators.tenants import OperatorAuditEventViewSet, OperatorTenantViewSet
 from web.api.operators.tokens import OperatorTokenViewSet
 from web.api.projects import CurrentTenantViewSet, ProjectViewSet
@@ -24,6 +25,9 @@ router.register("quotas", QuotaViewSet, "api-quota")
 router.register("quota-usage", QuotaUsageViewSet, "api-quota-usage")
 router.register("audit-events", AuditEventViewSet, "api-audit-event")
 router.register("ops/tenants", OperatorTenantViewSet, "api-ops-tenant")
+router.register("ops/projects", OperatorProjectViewSet, "api-ops-project")
+router.register("ops/members", OperatorMemberViewSet, "api-ops-member")
+router.register("ops/tenant-tokens", OperatorTenantTokenViewSet, "api-ops-tenant-token")
 router.register("ops/tokens", OperatorTokenViewSet, "api-ops-token")
 router.register("ops/audit-events", OperatorAuditEventViewSet, "api-ops-audit-event")
 

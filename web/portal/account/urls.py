@@ -13,7 +13,7 @@ from web.portal.account.allauth_overrides import (
 )
 from web.portal.account.sign_up import SignUpView, VerificationSentView
 from web.portal.audit import audit_pages
-from web.portal.operators.tenants import new_tenant_pages, tenant_pages
+from web.portal.operators.tenants import new_tenant_pages, tenant_page, tenant_pages
 from web.portal.projects import project_pages
 from web.portal.ssh_keys import ssh_key_pages
 from web.portal.team import team_pages
@@ -59,6 +59,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/tenants/new/", new_tenant_pages.create_tenant, name="ops-tenant-create"),
     path("ops/tenants/<str:pk>/release/", new_tenant_pages.release_tenant, name="ops-tenant-release"),
     path("ops/tenants/<str:pk>/currency/", new_tenant_pages.edit_currency, name="ops-tenant-currency"),
+    path("ops/tenants/<str:pk>/", tenant_page.show_tenant, name="ops-tenant"),
     path("ops/tenants/<str:pk>/quota/", tenant_pages.set_tenant_quota, name="ops-tenant-quota"),
     path("ops/tenants/<str:pk>/suspend/", tenant_pages.suspend_tenant, name="ops-tenant-suspend"),
     path("ops/tenants/<str:pk>/resume/", tenant_pages.resume_tenant, name="ops-tenant-resume"),

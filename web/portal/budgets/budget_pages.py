@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -34,7 +35,8 @@ from tenants.models import Project
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from web.portal.budgets import budget_alerts
-from web.portal.page_context import GET_OR_POST, POST, PageRequest, tenant_page
+from web.portal.confirmation import ActionConfirmation, confirmation_page
+from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
 MAX_BUDGETS = 200
 MAX_HOLDS = 20
@@ -176,14 +178,22 @@ def _initial_form(rows: list[BudgetRow], of: str, project: str) -> dict[str, Any
     }
 
 
-@tenant_page("budgets.write", methods=POST)
+@tenant_page("budgets.write", methods=GET_OR_POST)
 def remove_budget(request: PageRequest, pk: str) -> HttpResponse:
-    """Remove a budget."""
+    """Remove a budget, after a confirmation page."""
     rows = Budget.objects.select_related("project").filter(tenant=request.tenant, pk=pk)
     found = rows.filter(project__in=[each.pk for each in request.projects]).first()
     if found is None:
         raise ObjectNotFound(_("This budget does not exist."), fix=_("Choose one from the list of budgets."))
     services.require_may_set_budget(request.roles, found.project)
+    if request.method != "POST":
+        title = _("Remove the budget of {name}?").format(name=found.project.name)
+        effect = _(
+            "Its monthly limit of {limit} no longer blocks leases, alerts or ends any. Budgets of parent projects"
+            " still apply."
+        ).format(limit=Money(found.limit_minor, found.currency))
+        page = ActionConfirmation(title, _("Remove budget"), reverse("budgets"), (effect,))
+        return confirmation_page(request, page)
     services.remove_budget(found, actor=request.actor, now=request.now)
     messages.success(
         request,

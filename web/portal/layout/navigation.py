@@ -2,7 +2,7 @@
 
 The open project comes from `project_switcher.places`, figures from `tenant_figures.figures`, which
 returns plain values, any of: counts {URL name: number}, meters [{label, value, unit, sub, href,
-mini_percent, kind, phone, id, source}], alerts, alerts_url, note, search_url, search_hint.
+mini_percent, kind, phone, id, source}], alerts, alerts_url, alerts_source, note, search_url, search_hint.
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
@@ -21,6 +22,7 @@ from django.utils.translation import gettext_noop
 from ports import clock
 from web.portal.account.sign_in_teaser import sign_in_teaser
 from web.portal.authentication import SESSION_NO_TENANT, enter_tenant_of_session
+from web.portal.kept_forms import take_kept_form
 from web.portal.layout.project_switcher import SwitcherEntry, switcher_entries
 
 
@@ -89,10 +91,12 @@ class PageLayout:
     sign_out_url: str = ""
     search_url: str = ""
     search_hint: str = ""
-    alerts: int = 0
+    alerts: int | None = 0  # None: not known yet, `alerts_source` tells
     alerts_url: str = ""
+    alerts_source: str = ""  # answers the bell anew, with the lists that belong to it
     note: dict[str, str] | None = None  # notice above every page: kind, head, text
     now: datetime | None = None
+    kept_form: dict[str, Any] | None = None  # values of a refused form of this page
 
 
 # These pages take the permission on the whole tenant.
@@ -159,6 +163,7 @@ OPS_NAV: NavPlan = (
         gettext_noop("Tenants and system"),
         (
             ("ops-tenants", gettext_noop("Tenants"), "building"),
+            ("ops-leases", gettext_noop("Leases"), "cpu"),
             ("ops-queue", gettext_noop("Queue"), "hourglass"),
             ("ops-approvals", gettext_noop("Approvals"), "circle-check"),
             ("ops-invoices", gettext_noop("Invoices"), "receipt"),
@@ -176,7 +181,11 @@ OPS_NAV: NavPlan = (
         ),
     ),
 )
-STYLE_ENTRY: NavEntry = ("styleguide", gettext_noop("Style guide"), "palette")
+STYLE_ENTRY: NavEntry = ("styleguide", gettext_noop("Style guide"), "palette")  # for operators in development
+HELP_ENTRIES: tuple[NavEntry, ...] = (
+    ("help", gettext_noop("Help"), "lifebuoy"),
+    ("api-reference", gettext_noop("API reference"), "api"),
+)
 TO_OPS: NavEntry = ("control-room", gettext_noop("Operations"), "map-2")
 TO_TENANT: NavEntry = ("home", gettext_noop("Tenant pages"), "home")
 ACCOUNT_MENU: tuple[NavEntry, ...] = (
@@ -186,7 +195,7 @@ ACCOUNT_MENU: tuple[NavEntry, ...] = (
     ("ssh-keys", gettext_noop("SSH keys"), "key"),
     ("mfa_index", gettext_noop("Two-factor and passkeys"), "fingerprint"),
 )
-ACCOUNT_PREFIX = "/account/"
+ALONE_PREFIXES = ("/account/", "/help/", "/api-reference/")  # pages that enter no tenant
 TENANT_FIGURES = "web.portal.layout.tenant_figures.tenant_figures"
 OPERATOR_FIGURES = "web.portal.layout.operator_figures.top_bar_context"
 
@@ -241,10 +250,11 @@ def signed_in_user(request: HttpRequest) -> SignedInUser | None:
 
 
 def foot_entries(*, ops: bool, staff: bool, only_ops: bool) -> tuple[NavEntry, ...]:
-    """Return the link between operations and tenant pages, for those who have both."""
+    """Return help, and the link between operations and tenant pages, for those who have both."""
+    style = (STYLE_ENTRY,) if staff and settings.STYLE_GUIDE else ()
     if not staff or only_ops:
-        return ()
-    return (TO_TENANT,) if ops else (TO_OPS,)
+        return (*HELP_ENTRIES, *style)
+    return (TO_TENANT if ops else TO_OPS, *HELP_ENTRIES, *style)
 
 
 def load_figures(request: HttpRequest, source: str) -> dict[str, Any]:
@@ -264,8 +274,9 @@ def page_layout(request: HttpRequest) -> PageLayout:
         return PageLayout(now=now)
     staff = getattr(request.user, "is_staff", False)
     ops = staff and request.path.startswith("/ops/")
-    if request.path.startswith(ACCOUNT_PREFIX) and not hasattr(request, "visitor"):
-        enter_tenant_of_session(request)  # account views enter no tenant, but the layout shows one
+    alone = request.path.startswith(ALONE_PREFIXES) or getattr(request, "is_error_page", False)
+    if alone and not ops and not hasattr(request, "visitor"):
+        enter_tenant_of_session(request)  # its view enters no tenant, but the layout shows one
     # An operator without a tenant sees only the operations.
     only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
     figures = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
@@ -274,7 +285,7 @@ def page_layout(request: HttpRequest) -> PageLayout:
         nav=side_navigation(
             request.path, OPS_NAV if ops or only_ops else TENANT_NAV, figures.get("counts"), forbidden_pages(request)
         ),
-        foot=nav_links((*foot_entries(ops=ops, staff=staff, only_ops=only_ops), STYLE_ENTRY), request.path),
+        foot=nav_links(foot_entries(ops=ops, staff=staff, only_ops=only_ops), request.path),
         project=here,
         others=others,
         switch_url=reverse("switch-project"),
@@ -285,8 +296,10 @@ def page_layout(request: HttpRequest) -> PageLayout:
         search_hint=figures.get("search_hint", "Search leases"),
         alerts=figures.get("alerts", 0),
         alerts_url=figures.get("alerts_url", ""),
+        alerts_source=figures.get("alerts_source", ""),
         note=figures.get("note"),
         now=now,
+        kept_form=take_kept_form(request),
     )
 
 

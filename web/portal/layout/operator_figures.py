@@ -68,6 +68,11 @@ def top_bar_context(request: Any) -> dict[str, Any]:
             {"label": _("Queue"), "value": str(queue.waiting), "sub": slowest, "href": reverse("ops-queue")},
             integrity_figure(request),
         ),
+        "alerts": getattr(request, "needs_attention", None),
+        "alerts_url": f"{control_room_url}#needs-attention",
+        "alerts_source": reverse("ops-attention"),
+        "search_url": reverse("ops-search"),
+        "search_hint": _("Search by name or ID"),
     }
 
 

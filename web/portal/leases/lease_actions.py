@@ -45,6 +45,11 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
             error = f"{refusal.detail} {refusal.fix.text}"
         else:
             return redirect("lease", pk=row.lease.pk)
+    elif row.is_ending:  # somebody opened an old link, or the lease ended meanwhile
+        messages.warning(
+            request, _("{lease_name} has ended; launch a new lease instead.").format(lease_name=row.lease.name)
+        )
+        return redirect("lease", pk=row.lease.pk)
     shown = {"row": row, "lease": row.lease, "now": request.now, "error": error, **step.figures(request, row)}
     return render(request, f"leases/{action}.html", shown, status=409 if error else 200)
 

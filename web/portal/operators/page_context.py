@@ -39,6 +39,7 @@ class OperatorRequest(HttpRequest):
     actor: Actor
     now: datetime
     sees_all: bool  # a page that only reads has staff access; a change has not
+    needs_attention: int  # set by a page that counted what needs attention, for the bell of the layout
     integrity_checks: Sequence[InvariantResult]  # set by a page that read the checks, so that the layout need not
 
 

@@ -8,7 +8,7 @@ from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
 from web.portal.operators.discounts import discount_pages
 from web.portal.operators.disputes import dispute_pages
-from web.portal.operators.fleet import control_room_page, gpu_pages, gpu_panel
+from web.portal.operators.fleet import attention, control_room_page, gpu_pages, gpu_panel
 from web.portal.operators.grants import grant_list_page, grant_page
 from web.portal.operators.invoicing import document_downloads, invoice_pages, month_close_page
 from web.portal.operators.ledger import ledger_page
@@ -22,6 +22,7 @@ from web.portal.operators.tokens import token_pages
 
 urlpatterns = [
     path("", control_room_page.show_control_room, name="control-room"),
+    path("attention/", attention.show_attention, name="ops-attention"),
     path("fleet-map/", control_room_page.show_fleet_map, name="ops-fleet-map"),
     path("gpus/", gpu_pages.list_gpus, name="ops-gpus"),
     path("gpus/<str:pk>/", gpu_pages.show_gpu, name="ops-gpu"),

@@ -19,6 +19,7 @@ from tenants.services.authentication import require
 from web.portal.actions import api_call, find_or_missing, list_page, outcome_message, redirect_with_errors
 from web.portal.authentication import POST, tenant_required
 from web.portal.forms import NameForm, ProjectForm, QuotaLimitForm, TenantForm
+from web.portal.projects.quota_fields import QuotaField
 
 PAGE_SIZE = 20  # each may have several quota bars
 MAX_ARCHIVED = 20
@@ -60,10 +61,11 @@ def list_projects(request: Any) -> HttpResponse:
 def show_project(request: Any, pk: str) -> HttpResponse:
     """Show one project's settings: quotas, name, archiving."""
     project = find_own_project(request, pk, "projects.write")
+    here = {quota.kind: quota for quota in Quota.objects.filter(project=project)}
     context = {
         "node": project,
         "may_limit": project.parent_id is not None and quotas.may_set(request.roles, project),
-        "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
+        "quotas": [QuotaField.of(kind, here.get(kind), clock.now()) for kind in quota_limits.QUOTA_UNITS],
     }
     return render(request, "projects/project.html", context)
 
@@ -110,7 +112,7 @@ def rename_project(request: Any, pk: str) -> HttpResponse:
     project = find_own_project(request, pk, "projects.write")
     form = NameForm(request.POST)
     if not form.is_valid():
-        return redirect_with_errors(request, form, to=reverse("projects"))
+        return redirect_with_errors(request, form, to=reverse("project", args=[pk]))
     with outcome_message(request, done=_("Renamed.")):
         projects.rename(project, name=form.cleaned_data["name"], actor=request.actor, now=clock.now())
     return redirect("projects")
@@ -173,13 +175,14 @@ def set_project_quota(request: Any, pk: str) -> HttpResponse:
     quotas.require_rights_above(request.roles, project)
     form = QuotaLimitForm(request.POST)
     if not form.is_valid():
-        return redirect_with_errors(request, form, to=reverse("projects"))
-    kind = QuotaKind(form.cleaned_data["kind"])
-    with outcome_message(request, done=_("The quota of {project_name} is set.").format(project_name=project.name)):
-        quotas.set_limit(
-            project=project, kind=kind, limit=form.cleaned_data["limit"], actor=request.actor, now=clock.now()
-        )
-    return redirect("projects")
+        return redirect_with_errors(request, form, to=reverse("project", args=[pk]))
+    kind, limit = QuotaKind(form.cleaned_data["kind"]), form.cleaned_data["limit"]
+    done = (
+        _("The quota of {project_name} is set.") if limit is not None else _("The quota of {project_name} is lifted.")
+    )
+    with outcome_message(request, done=done.format(project_name=project.name)):
+        quotas.set_or_lift(project=project, kind=kind, limit=limit, actor=request.actor, now=clock.now())
+    return redirect("project", pk=pk)
 
 
 @tenant_required("tenant.write", methods=POST)

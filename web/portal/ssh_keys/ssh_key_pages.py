@@ -6,8 +6,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from ports import clock
 from tenants.domain.ssh_keys import key_comment, key_type
@@ -15,9 +15,12 @@ from tenants.models import SshKey
 from tenants.services import ssh_keys
 from tenants.services.actors import Actor
 from tenants.services.errors import ProblemError
+from web.http.errors import refusal_page
+from web.portal.action_addresses import allow_methods
 from web.portal.actions import api_call, find_or_missing
 from web.portal.authentication import enter_tenant_of_session, sign_in_required
-from web.portal.page_context import refusal_page, refuse_nul
+from web.portal.confirmation import ActionConfirmation, confirmation_page
+from web.portal.page_context import refuse_nul
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class SshKeyPage:
     call: str
 
 
-@require_http_methods(["GET", "POST"])
+@allow_methods(["GET", "POST"])
 @sign_in_required
 def list_ssh_keys(request: Any) -> HttpResponse:
     """List the user's keys; a POST adds one."""
@@ -89,15 +92,20 @@ def build_ssh_key_page(request: Any, errors: dict[str, str]) -> SshKeyPage:
     )
 
 
-@require_http_methods(["POST"])
+@allow_methods(["GET", "POST"])
 @sign_in_required
 def delete_ssh_key(request: Any, pk: str) -> HttpResponse:
-    """Delete one of the user's keys."""
+    """Delete one of the user's keys, after a confirmation page."""
     enter_tenant_of_session(request)
     actor = acting_user(request)
     try:
         refuse_nul(request, {"pk": pk})
         key = find_or_missing(ssh_keys.keys_of(actor), pk)
+        if request.method != "POST":
+            title = _("Delete {name}?").format(name=key.name)
+            effect = _("New leases cannot choose it. Leases that have it keep it until they end.")
+            page = ActionConfirmation(title, _("Delete key"), reverse("ssh-keys"), (effect,))
+            return confirmation_page(request, page)
         ssh_keys.delete_key(key, actor=actor, now=clock.now())
     except ProblemError as refusal:
         return refusal_page(request, refusal)

@@ -20,6 +20,7 @@ from tenants.services.authentication import require
 from web.portal import form_tokens
 from web.portal.actions import ListPage, api_call, find_or_missing, list_page, outcome_message, redirect_with_errors
 from web.portal.authentication import POST, SAFE_OR_POST, tenant_required
+from web.portal.confirmation import ActionConfirmation, confirmation_page
 from web.portal.forms import ROLES, InviteForm, RoleForm, ServiceAccountForm
 
 ROWS_SHOWN = 38  # of each of three lists: the page stays below 100 kB
@@ -196,11 +197,15 @@ def invite_member(request: Any) -> HttpResponse:
     return answer
 
 
-@tenant_required("members.write", methods=POST)
+@tenant_required("members.write", methods=SAFE_OR_POST)
 def revoke_invitation(request: Any, pk: str) -> HttpResponse:
-    """Revoke an invitation."""
+    """Revoke an invitation, after a confirmation page."""
     offer = find_or_missing(visible_invitations(request), pk)
     require_lead(request, offer.project)
+    if request.method != "POST":
+        title = _("Revoke the invitation of {email}?").format(email=offer.email)
+        effect = _("Its link stops working at once. You can invite them again.")
+        return confirmation_page(request, ActionConfirmation(title, _("Revoke invitation"), reverse("team"), (effect,)))
     with outcome_message(request, done=_("The invitation of {email} no longer works.").format(email=offer.email)):
         invitations.revoke(offer, actor=request.actor, now=clock.now())
     return redirect("team")

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -18,7 +19,8 @@ from tenants.services.authentication import project_for
 from tenants.services.errors import InvalidValue
 from web.portal import form_tokens
 from web.portal.actions import api_call, find_or_missing, list_page, outcome_message
-from web.portal.authentication import POST, tenant_required
+from web.portal.authentication import SAFE_OR_POST, tenant_required
+from web.portal.confirmation import ActionConfirmation, confirmation_page
 from web.portal.forms import TokenForm
 from web.portal.team import team_pages
 
@@ -108,10 +110,16 @@ def issue_token(request: Any, form: TokenForm, accounts: dict[str, ServiceAccoun
     )
 
 
-@tenant_required("tokens.write", methods=POST)
+@tenant_required("tokens.write", methods=SAFE_OR_POST)
 def revoke_token(request: Any, pk: str) -> HttpResponse:
-    """Revoke a token."""
+    """Revoke a token, after a confirmation page."""
     token = find_or_missing(visible_tokens(request), pk)
+    if request.method != "POST":
+        effect = _(
+            "Clients that use it stop working at once, and tokens that were created with it too. It cannot be restored."
+        )
+        title = _("Revoke {name}?").format(name=token.name)
+        return confirmation_page(request, ActionConfirmation(title, _("Revoke token"), reverse("tokens"), (effect,)))
     with outcome_message(request, done=_("{token_name} was revoked.").format(token_name=token.name)):
         tokens.revoke(token, actor=request.actor, now=clock.now())
     return redirect("tokens")

@@ -26,8 +26,11 @@ WHOLE_LIFE = 0  # the only month of a lease's whole life
 class RunTerms(Protocol):
     """When a run begins and ends at the latest: a request, or a lease that was not active yet."""
 
-    quantity: int
-    max_duration_s: int
+    @property
+    def quantity(self) -> int: ...
+
+    @property
+    def max_duration_s(self) -> int: ...
 
     @property
     def starts_at(self) -> datetime | None: ...

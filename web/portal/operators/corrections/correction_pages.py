@@ -19,7 +19,7 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
-from web.portal.operators.corrections import correction_list
+from web.portal.operators.corrections import correction_choices, correction_list
 from web.portal.operators.list_filters import ListTotal, list_filter, sum_amounts, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
@@ -40,6 +40,8 @@ def list_corrections(request: OperatorRequest) -> Any:
             set_rejection_reason(request, problem.detail)
         else:
             return redirect("ops-correction", pk=made.pk)
+    asked = {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS}
+    typed = {name: text.replace("\x00", "").strip()[:200] for name, text in asked.items()}
     with staff_scope():
         limits = list_filter(request)
         found = correction_list.found_corrections(limits)
@@ -51,7 +53,9 @@ def list_corrections(request: OperatorRequest) -> Any:
             "filter": limits,
             "totals": [ListTotal(_("Absolute change before VAT"), sum_amounts(found, "minor"))],
             "refusal": refusal,
-            "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
+            "typed": typed,
+            "picked": correction_choices.correctable_lease(typed["lease"], now=request.now),
+            "versions": correction_choices.version_choices(),
             "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],
         }
         return render(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,15 +16,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from billing.domain.money import Money
-from billing.services.catalogue import price_list
-from billing.services.reports import earnings, pending_decisions
-from broker.services.reports import attention_items, cluster_attention, fleet_gpus, fleet_summary, fleet_usage
+from billing.services.reports import earnings
+from broker.services.reports import attention_items, fleet_gpus, fleet_summary, fleet_usage
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, gpus_by_use
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.layout.operator_figures import OperatorFigures, format_age, format_count, load_operator_figures
 from web.portal.layout.usage_meters import format_change_against
-from web.portal.operators.fleet import gpu_map
+from web.portal.operators.fleet import attention, gpu_map
 from web.portal.operators.fleet.gpu_panel import GpuPanel, gpu_panel_now
 from web.portal.operators.page_context import OperatorRequest, operator_page
 
@@ -116,15 +114,8 @@ def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
     """Read the whole fleet."""
     fleet = fleet_gpus.load_gpus()
     figures = load_operator_figures(request, fleet_summary.summarise(fleet))
-    troubles = cluster_attention.find_troubled_clusters(now=request.now)
-    found = attention_items.find_attention_items(fleet, figures.queue, now=request.now)
-    needs = [
-        *troubles,
-        *found,
-        *cluster_attention.find_proposed_plans(),
-        *unpriced_offerings(request),
-        *decision_needs(),
-    ]
+    needs = attention.find_needs(request, fleet, figures)
+    request.needs_attention = len(needs)
     chosen = _chosen_gpu(fleet, needs)
     return ControlRoomPage(
         totals=figures,
@@ -141,42 +132,6 @@ def _chosen_gpu(fleet: list[FleetGpu], wanted: list[attention_items.AttentionIte
     """Choose the GPU to describe first: one in trouble, else the most shared."""
     troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.GPU}
     return max(fleet, key=lambda gpu: (gpu.id in troubled, len(gpu.slices)), default=None)
-
-
-def unpriced_offerings(request: OperatorRequest) -> list[attention_items.AttentionItem]:
-    """List published offerings that have no price."""
-    gaps = price_list.offerings_without_price(currency=settings.CURRENCY, moment=request.now)
-    if not gaps:
-        return []
-    names = ", ".join(offering.label for offering in gaps[:3])
-    return [
-        attention_items.AttentionItem(
-            attention_items.AttentionKind.OFFERINGS,
-            _("{gaps} published without a price").format(gaps=len(gaps)),
-            names,
-            urgent=True,
-        )
-    ]
-
-
-def decision_needs() -> Iterator[attention_items.AttentionItem]:
-    """List disputes and corrections that wait for a decision; one query."""
-    seen = pending_decisions.count_pending_decisions()
-    if seen.disputes:
-        why = _("disputed amounts are not collected until you respond")
-        what = _("{disputes} open").format(disputes=format_count(seen.disputes, "dispute"))
-        yield attention_items.AttentionItem(
-            attention_items.AttentionKind.DISPUTES, what, why, since=seen.disputed_since
-        )
-    if seen.corrections:
-        why = _("needs approval by another operator before booking")
-        if seen.second:
-            verb = "lacks" if seen.second == 1 else "lack"
-            why += _(". {second:,} of them {verb} a second approval only").format(second=seen.second, verb=verb)
-        what = _("{corrections} to approve").format(corrections=format_count(seen.corrections, "correction"))
-        yield attention_items.AttentionItem(
-            attention_items.AttentionKind.CORRECTIONS, what, why, since=seen.proposed_since
-        )
 
 
 def _figure_texts(figures: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any]:

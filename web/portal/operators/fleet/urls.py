@@ -12,8 +12,10 @@ from web.portal.operators.fleet import (
 )
 from web.portal.operators.launch_templates import template_pages
 from web.portal.operators.layouts import layout_pages
+from web.portal.operators.leases import lease_list_page
 from web.portal.operators.queue import queue_pages
 from web.portal.operators.relocations import relocation_plan_pages
+from web.portal.operators.search import search_page
 
 urlpatterns = [
     path("ops/clusters/", cluster_list_page.list_clusters, name="ops-clusters"),
@@ -75,6 +77,8 @@ urlpatterns = [
         name="ops-cluster-orphans-delete",
     ),
     path("ops/queue/", queue_pages.show_queue, name="ops-queue"),
+    path("ops/leases/", lease_list_page.list_leases, name="ops-leases"),
+    path("ops/search/", search_page.search, name="ops-search"),
     path("ops/leases/<str:pk>/", queue_pages.show_lease, name="ops-lease"),
     path("ops/leases/<str:pk>/release/", queue_pages.release_lease, name="ops-lease-release"),
 ]

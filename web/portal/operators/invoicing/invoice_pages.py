@@ -19,9 +19,10 @@ from billing.models import CreditNote, Dispute, DisputeStatus, Invoice, InvoiceS
 from billing.services.invoicing import credit_notes
 from billing.services.ledger import ledger_balances
 from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
+from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import staff_scope
-from web.http.query_strings import chosen_value, state_tabs
+from web.http.query_strings import chosen_value, link_options, state_tabs
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
 from web.portal.operators.list_filters import (
@@ -81,20 +82,28 @@ def list_invoices(request: OperatorRequest) -> Any:
     rows = found.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
     if wants_csv(request):
         return csv_list("invoices", INVOICE_HEADS, map(_invoice_row, rows.iterator(BATCH_SIZE)))
+    tenant = Tenant.objects.filter(pk=limits.tenant).first() if limits.tenant else None
+    key = tenant.pk if tenant else ""
     tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
+    of_state = state_tabs(reverse("ops-invoices"), tabs, counts, state)
     context = {
         "listing": list_page(request, rows, count=counts.get(state, 0)),
-        "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
+        "filters": link_options(request, "state", tabs, state) if limits.active else of_state,
         "filter": limits,
         "totals": [
             ListTotal(_("Total"), sum_amounts(found, "total")),
             ListTotal(_("VAT"), sum_amounts(found, "tax")),
             ListTotal(_("Settled without payment"), sum_amounts(found, "settled")),
         ],
-        "owed": ledger_balances.amounts_owed_by_all(),
+        "tenant": tenant,
+        "owed": ledger_balances.amounts_owed(tenant.pk) if tenant else ledger_balances.amounts_owed_by_all(),
         "calls": [
-            operator_api_call(_("Invoices of all tenants"), "ops/invoices", status=state, limit=API_PAGE_SIZE),
-            operator_api_call(_("Credit notes of all tenants"), "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
+            operator_api_call(
+                _("Invoices of all tenants"), "ops/invoices", status=state, tenant=key, limit=API_PAGE_SIZE
+            ),
+            operator_api_call(
+                _("Credit notes of all tenants"), "ops/credit-notes", tenant=key, sort="-id", limit=API_PAGE_SIZE
+            ),
         ],
     }
     return render(request, "operators/invoicing/invoices.html", context)

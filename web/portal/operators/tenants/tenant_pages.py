@@ -1,6 +1,5 @@
 """Tenant page of operators: members, quotas, suspend and resume."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
@@ -10,12 +9,13 @@ from django.utils.translation import gettext as _
 
 from ports import clock
 from tenants.domain import quota_limits
-from tenants.models import Project, Quota, QuotaKind, Tenant
+from tenants.models import Project, QuotaKind, Tenant
 from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import tenant_overviews
 from web.portal.actions import find_or_missing, operator_api_call, outcome_message, redirect_with_errors
 from web.portal.authentication import POST, operator_required
 from web.portal.forms import QuotaLimitForm, ReasonForm
+from web.portal.projects.quota_fields import QuotaField
 
 MAX_TENANTS = 100
 
@@ -32,7 +32,9 @@ def list_tenants(request: Any) -> HttpResponse:
         {
             "tenant": tenant,
             "members": known[tenant.pk].members,
-            "quotas": [_quota_line(kind, known[tenant.pk].quotas.get(kind), now) for kind in quota_limits.QUOTA_UNITS],
+            "quotas": [
+                QuotaField.of(kind, known[tenant.pk].quotas.get(kind), now) for kind in quota_limits.QUOTA_UNITS
+            ],
         }
         for tenant in shown[:MAX_TENANTS]
     ]
@@ -46,20 +48,6 @@ def list_tenants(request: Any) -> HttpResponse:
     return render(request, "operators/tenants/tenants.html", context)
 
 
-def _quota_line(kind: str, quota: Quota | None, now: datetime) -> dict[str, Any]:
-    name, _, unit = quota_limits.QUOTA_UNITS[kind]
-    line: dict[str, Any] = {"kind": kind, "name": name, "unit": unit, "limit": None}
-    if quota is not None:
-        used = quota.used_at(now)
-        line |= {
-            "limit": quota_limits.to_displayed(kind, quota.soft_limit),
-            "words": (quota_limits.format_count(kind, used), quota_limits.format_count(kind, quota.soft_limit)),
-            "counts": (used, quota.soft_limit),
-            "bar": (used, max(quota.soft_limit, 1)),
-        }
-    return line
-
-
 def find_tenant(pk: str) -> Tenant:
     with rls.staff_scope():
         tenant: Tenant = find_or_missing(Tenant.objects.all(), pk)
@@ -68,23 +56,24 @@ def find_tenant(pk: str) -> Tenant:
 
 @operator_required("tenants.limit", methods=POST)
 def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
-    """Set a quota of a tenant's root project."""
+    """Set or lift a quota of a tenant's project; of its root, unless one is named."""
     tenant, form = find_tenant(pk), QuotaLimitForm(request.POST)
     if not form.is_valid():
-        return redirect_with_errors(request, form, to=reverse("ops-tenants"))
-    kind = QuotaKind(form.cleaned_data["kind"])
+        return redirect_with_errors(request, form, to=reverse("ops-tenant", args=[pk]))
     with (
         outcome_message(request, done=_("Quota of {tenant_name} saved.").format(tenant_name=tenant.name)),
         rls.tenant_scope(tenant.pk),
     ):
-        quotas.set_limit(
-            project=Project.objects.get(tenant=tenant, parent=None),
-            kind=kind,
+        wanted = request.POST.get("project", "")
+        projects = Project.objects.filter(tenant=tenant)
+        quotas.set_or_lift(
+            project=find_or_missing(projects, wanted) if wanted else projects.get(parent=None),
+            kind=QuotaKind(form.cleaned_data["kind"]),
             limit=form.cleaned_data["limit"],
             actor=request.actor,
             now=clock.now(),
         )
-    return redirect("ops-tenants")
+    return redirect("ops-tenant", pk=pk)
 
 
 @operator_required("tenants.suspend", methods=POST)
@@ -92,13 +81,13 @@ def suspend_tenant(request: Any, pk: str) -> HttpResponse:
     """Suspend a tenant: it can read but change nothing."""
     tenant, form = find_tenant(pk), ReasonForm(request.POST)
     if not form.is_valid():
-        return redirect_with_errors(request, form, to=reverse("ops-tenants"))
+        return redirect_with_errors(request, form, to=reverse("ops-tenant", args=[pk]))
     with (
         outcome_message(request, done=_("{tenant_name} was suspended.").format(tenant_name=tenant.name)),
         rls.tenant_scope(tenant.pk),
     ):
         tenants.suspend(tenant, actor=request.actor, now=clock.now(), why=form.cleaned_data["why"])
-    return redirect("ops-tenants")
+    return redirect("ops-tenant", pk=pk)
 
 
 @operator_required("tenants.resume", methods=POST)
@@ -110,4 +99,4 @@ def resume_tenant(request: Any, pk: str) -> HttpResponse:
         rls.tenant_scope(tenant.pk),
     ):
         tenants.resume(tenant, actor=request.actor, now=clock.now(), why="by an operator")
-    return redirect("ops-tenants")
+    return redirect("ops-tenant", pk=pk)

@@ -43,8 +43,8 @@ def test_a_tenant_is_listed_with_its_members_and_usage(operator: Client) -> None
         quotas.set_limit(project=delta.root, kind=QuotaKind.UNITS, limit=7000, actor=SYSTEM, now=current_time())
     (line,) = operator.get("/ops/tenants/?q=delt").context["lines"]
     assert (line["tenant"].name, line["members"]) == ("Delta", 2)
-    (units,) = [each for each in line["quotas"] if each["kind"] == QuotaKind.UNITS]
-    assert (units["words"], units["counts"]) == (("0", "7"), (0, 7000))
+    (units,) = [each for each in line["quotas"] if each.kind == QuotaKind.UNITS]
+    assert (units.used, units.limit_text, units.used_count, units.limit_count) == ("0", "7", 0, 7000)
     assert {each["tenant"].name for each in operator.get("/ops/tenants/").context["lines"]} == {
         "Delta",
         "Echo",

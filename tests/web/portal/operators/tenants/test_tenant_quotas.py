@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def set_quota(operator: Client, owner: TenantContext, kind: str, limit: str) -> None:
     answer = operator.post(f"/ops/tenants/{owner.tenant.pk}/quota/", {"kind": kind, "limit": limit})
-    assert (answer.status_code, answer["Location"]) == (302, "/ops/tenants/")
+    assert (answer.status_code, answer["Location"]) == (302, f"/ops/tenants/{owner.tenant.pk}/")
 
 
 def test_a_lower_quota_refuses_new_leases_and_ends_no_running_one(
@@ -80,3 +80,28 @@ def test_a_quota_applies_to_its_own_tenant_only(sim: Simulation, kestrel: Tenant
     sim.create_lease(other, simulation.offering("1g.10gb"))
     with pytest.raises(QuotaExceeded):
         sim.request_lease(kestrel, simulation.offering("1g.10gb"))
+
+
+def test_the_form_shows_todays_limit_and_an_empty_field_lifts_it(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
+    set_quota(operator, kestrel, "units", "2.5")
+    form = operator.get(f"/ops/tenants/{kestrel.tenant.pk}/").content.decode()
+    assert re.search(r'name="limit"\s+type="number"\s+value="2.5"', form)
+    set_quota(operator, kestrel, "units", "")
+    with tenant_scope(kestrel.tenant.pk):
+        assert not Quota.objects.filter(kind=QuotaKind.UNITS).exists()
+    (lifted,) = trail("quota.remove")
+    assert lifted.detail["before"] == 2500
+
+
+def test_a_quota_of_a_project_is_set_from_the_tenants_page(
+    sim: Simulation, kestrel: TenantContext, operator: Client
+) -> None:
+    child, other = kestrel.create_project("docking"), simulation.create_tenant("Other")
+    form = {"kind": "units", "limit": "3", "project": child.pk}
+    assert operator.post(f"/ops/tenants/{kestrel.tenant.pk}/quota/", form).status_code == 302
+    with tenant_scope(kestrel.tenant.pk):
+        assert Quota.objects.get(project=child).soft_limit == 3000
+    form["project"] = other.project.pk
+    assert operator.post(f"/ops/tenants/{kestrel.tenant.pk}/quota/", form).status_code == 404

@@ -1,0 +1,49 @@
+// Forms keep what was typed and lead to the first error; a button that waits for a correction wakes while one types.
+const invalid = "[aria-invalid=true], .field:has(.field-error) :is(input, select, textarea)";
+
+// What was sent with a refused form whose page was drawn anew: its values come back, in its own drawer.
+function refill() {
+  const kept = document.getElementById("kept-form");
+  if (!kept) return;
+  const { action, values, errors } = JSON.parse(kept.textContent);
+  const fits = (form) => [...form.elements].every((each) =>
+    each.type !== "hidden" || each.name === "csrfmiddlewaretoken" || !(each.name in values) || values[each.name].includes(each.value));
+  const form = [...document.forms].find((each) => new URL(each.action).pathname === action && fits(each));
+  if (!form) return;
+  for (const each of form.elements) {
+    const sent = values[each.name];
+    if (each.type === "checkbox" || each.type === "radio") each.checked = Boolean(sent?.includes(each.value));
+    else if (sent && !["hidden", "file", "password", "submit"].includes(each.type)) each.value = sent[0];
+    if (errors[each.name]) markInvalid(each, errors[each.name]);
+  }
+  form.closest("[popover]")?.showPopover();
+  focusFirst(form);
+}
+
+function markInvalid(control, words) {
+  const note = document.createElement("p");
+  note.className = "field-error";
+  note.id = `${control.id || control.name}-err`;
+  note.textContent = words;
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-describedby", note.id);
+  (control.closest(".input-group") ?? control).after(note);
+}
+
+function focusFirst(within) {
+  const first = within.querySelector(invalid);
+  first?.closest("details")?.setAttribute("open", "");
+  first?.focus();
+  return Boolean(first);
+}
+
+refill();
+if (!document.activeElement?.matches("[aria-invalid=true]")) focusFirst(document.getElementById("main") ?? document);
+
+for (const kind of ["input", "change"]) {
+  document.addEventListener(kind, (event) => {
+    const form = event.target.form;
+    if (!form) return;
+    for (const each of form.elements) if (each.matches("button[data-wakes]")) each.disabled = false;
+  });
+}

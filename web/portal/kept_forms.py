@@ -1,0 +1,33 @@
+"""Values of a refused form, kept until its page is drawn again.
+
+A form in a drawer has no page of its own: a refused POST redirects to the page it is on. That page hands
+the values to the browser (static/js/forms.js), which fills them in again. Secrets are never kept.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest
+
+KEPT_FORM = "kept-form"  # key in the session
+NEVER_KEPT = {"csrfmiddlewaretoken", "value", "password", "secret", "token", "kubeconfig", "quote", "once"}
+MAX_FIELDS, MAX_LENGTH = 40, 500
+
+
+def keep_form(request: HttpRequest, errors: Mapping[str, str]) -> None:
+    """Keep the values that were sent, with the error of each field."""
+    values = {
+        name: [text[:MAX_LENGTH] for text in texts if isinstance(text, str)]
+        for name, texts in list(request.POST.lists())[:MAX_FIELDS]
+        if name not in NEVER_KEPT and "password" not in name
+    }
+    request.session[KEPT_FORM] = {"action": request.path, "values": values, "errors": dict(errors)}
+
+
+def take_kept_form(request: HttpRequest) -> dict[str, Any] | None:
+    """Return the kept form and forget it; None if there is none."""
+    session = getattr(request, "session", None)
+    if session is None or KEPT_FORM not in session:
+        return None
+    found: dict[str, Any] = session.pop(KEPT_FORM)
+    return found
