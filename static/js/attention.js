@@ -13,6 +13,7 @@ document.addEventListener("htmx:oobAfterSwap", showCount);
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id === "map") htmx.trigger(document.body, "attend");
 });
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) window.htmx?.trigger(document.body, "attend");
-});
+// A page that nobody looks at asks for nothing.
+const ask = () => { if (!document.hidden) window.htmx?.trigger(document.body, "attend"); };
+setInterval(ask, 20_000);
+document.addEventListener("visibilitychange", ask);

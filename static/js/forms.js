@@ -17,7 +17,8 @@ function refill() {
     if (errors[each.name]) markInvalid(each, errors[each.name]);
   }
   form.closest("[popover]")?.showPopover();
-  focusFirst(form);
+  form.closest("details")?.setAttribute("open", "");
+  if (!focusFirst(form)) [...form.elements].find((each) => each.matches("input:not([type=hidden]), select, textarea"))?.focus();
 }
 
 function markInvalid(control, words) {

@@ -116,6 +116,7 @@ def test_a_refused_form_keeps_its_values_and_focuses_the_first_error(portal: Por
         page.locator("#new-project button.button-primary").click()
         expect(page.locator("#new-project")).to_be_visible()
         expect(page.locator("#new-project input[name=name]")).to_have_value("protein-design")
+        expect(page.locator("#new-project input[name=name]")).to_be_focused()
         page.reload()
         expect(page.locator("#new-project")).to_be_hidden()
     assert portal.complaints == []

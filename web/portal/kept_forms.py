@@ -24,6 +24,11 @@ def keep_form(request: HttpRequest, errors: Mapping[str, str]) -> None:
     request.session[KEPT_FORM] = {"action": request.path, "values": values, "errors": dict(errors)}
 
 
+def has_kept_form(request: HttpRequest) -> bool:
+    """Return whether the form of this request was refused and is kept."""
+    return KEPT_FORM in request.session
+
+
 def take_kept_form(request: HttpRequest) -> dict[str, Any] | None:
     """Return the kept form and forget it; None if there is none."""
     session = getattr(request, "session", None)

@@ -127,9 +127,10 @@ def test_errors_keep_the_menu_of_whoever_is_signed_in(portal: PortalSession, set
     settings.OPERATORS_REQUIRE_MFA = False
     operator = Client()
     operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-    lost = operator.get("/ops/tenants/ten_0/")
-    assert lost.status_code == 404
-    assert 'href="/ops/queue/"' in lost.content.decode()
+    for address in ("/ops/tenants/ten_0/", "/ops/nowhere/", "/ops/stripe/differences/x/acknowledge/"):
+        lost = operator.get(address)
+        assert lost.status_code == 404, address
+        assert 'href="/ops/queue/"' in lost.content.decode(), address
 
 
 def test_a_released_lease_offers_no_acts(portal: PortalSession) -> None:

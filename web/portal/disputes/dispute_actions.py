@@ -1,5 +1,7 @@
 """Form actions that dispute an invoice line and withdraw a dispute."""
 
+from urllib.parse import urlencode
+
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -9,6 +11,7 @@ from billing.models import Dispute, Invoice
 from billing.services.invoicing.disputes import dispute_requests
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound
+from web.portal import kept_forms
 from web.portal.actions import outcome_message
 from web.portal.invoices.invoice_pages import find_invoice
 from web.portal.page_context import POST, PageRequest, tenant_page
@@ -30,6 +33,8 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
+    if kept_forms.has_kept_form(request):  # refused: its form stands beside the line
+        return redirect(f"{reverse('invoice', args=[pk])}?{urlencode({'line': request.POST.get('line', '')[:9]})}")
     return redirect(f"{reverse('invoice', args=[pk])}#disputes")
 
 

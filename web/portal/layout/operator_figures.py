@@ -84,7 +84,8 @@ def integrity_figure(request: Any) -> dict[str, Any]:
     found = getattr(request, "integrity_checks", None)
     figure = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
     if found is None:
-        own = request.resolver_match.url_name == "control-room"  # its checks at the foot of the page update it
+        match = request.resolver_match  # None on the page of an address that does not exist
+        own = match is not None and match.url_name == "control-room"  # its checks at the foot of the page update it
         return {**figure, "value": "check", "source": "" if own else reverse("ops-integrity-checks")}
     return {**figure, **format_checks_passed(found)}
 
