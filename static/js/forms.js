@@ -16,9 +16,13 @@ function refill() {
     else if (sent && !["hidden", "file", "password", "submit"].includes(each.type)) each.value = sent[0];
     if (errors[each.name]) markInvalid(each, errors[each.name]);
   }
-  form.closest("[popover]")?.showPopover();
   form.closest("details")?.setAttribute("open", "");
-  if (!focusFirst(form)) [...form.elements].find((each) => each.matches("input:not([type=hidden]), select, textarea"))?.focus();
+  const focus = () => focusFirst(form) ||
+    [...form.elements].find((each) => each.matches("input:not([type=hidden]), select, textarea"))?.focus();
+  const drawer = form.closest("[popover]");
+  if (!drawer) return focus();
+  drawer.addEventListener("toggle", focus, { once: true });  // after the drawer has focused its first button
+  drawer.showPopover();
 }
 
 function markInvalid(control, words) {

@@ -118,6 +118,8 @@ class Portal:
             "SSH keys": "/account/ssh-keys/",
             "second factors": "/account/security/",
             "password": "/account/password/change/",
+            "help": "/help/",
+            "API reference": "/api-reference/",
         }
 
     def context(self, browser: Browser, *, signed_in: bool = True, **options: object) -> BrowserContext:

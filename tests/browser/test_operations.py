@@ -54,6 +54,11 @@ def addresses(portal: Portal) -> dict[str, str]:
         "invoices": "/ops/invoices/",
         "invoice": f"/ops/invoices/{portal.declined}/",
         "system": "/ops/system/",
+        "tenants": "/ops/tenants/",
+        "tenant": f"/ops/tenants/{portal.owner.tenant.pk}/",
+        "leases": "/ops/leases/?state=all",
+        "search": "/ops/search/?q=fold",
+        "corrections": f"/ops/corrections/?lease={portal.leases['fold']}",
     }
 
 

@@ -159,7 +159,8 @@ def test_the_queue_lists_waiting_requests_and_cancels_one(
     lease = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(5)
     shown = page(operator, "/ops/queue/")
-    for words in (lease.name, "<span>Kestrel</span>", "Waits for one free H100 SXM 80GB whole GPU.", "1 lease queued"):
+    assert re.search(rf'href="/ops/tenants/{kestrel.tenant.pk}/"\s*>Kestrel</a>', shown)
+    for words in (lease.name, "Waits for one free H100 SXM 80GB whole GPU.", "1 lease queued"):
         assert words in shown
     assert "The request leaves the queue" in page(operator, f"/ops/leases/{lease.pk}/release/")
     answer = operator.post(f"/ops/leases/{lease.pk}/release/", {"reason": "asked for twice"})
