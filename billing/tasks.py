@@ -15,6 +15,7 @@ from billing.services.invoicing.corrections import correction_bookings
 from billing.services.invoicing.month_close import close_month
 from billing.services.ledger import invariant_checks, ledger_seal, missing_postings
 from billing.services.payments import payment_creation
+from billing.services.payments.bank_receipts import receipt_assignment
 from billing.services.payments.dunning import dunning_steps, overdue_status
 from billing.services.payments.gateway_transactions import GatewayTransactions
 from billing.services.payments.payment_collection import PAYMENTS
@@ -101,6 +102,7 @@ def book_corrections(correction_id: str, tenant_id: str) -> None:
 def collect_due() -> None:
     """Start due payments and send lost messages again."""
     now = clock.now()
+    receipt_assignment.assign_waiting_receipts(now=now)
     payment_creation.open_due_payments(now=now)
     automatic_topups.open_due_topups(now=now)
     for message in _due_messages(now):

@@ -321,7 +321,38 @@ class EnvironmentSettings(BaseSettings):
     supplier_phone: str = Field(
         default="", description="Phone number for questions about invoices; XRechnung requires one."
     )
+    supplier_bank_name: str = Field(default="", description="Bank to which tenants pay by transfer.")
+    supplier_iban: str = Field(
+        default="", description="IBAN to which tenants pay by transfer, on invoices; empty: invoices name no account."
+    )
+    supplier_bic: str = Field(default="", description="BIC of that bank, for payers outside the SEPA area.")
+    supplier_account_holder: str = Field(
+        default="", description="Holder of that account, if it is not the supplier's name."
+    )
     payment_term_days: int = Field(default=14, ge=0, le=365, description="Days until an invoice is due.")
+    default_payment_terms: str = Field(
+        default="invoice",
+        pattern="^(invoice|showback)$",
+        description="Payment terms of tenants without their own: `invoice`, or `showback` for monthly reports without"
+        " payments, dunning and payment cards.",
+    )
+    invoice_review_hours: int = Field(
+        default=0,
+        ge=0,
+        le=24 * 60,
+        description="Hours between the end of a month and its invoice, in which operators review the draft; they can"
+        " approve it earlier or hold it longer. 0: no review.",
+    )
+    month_close_unobserved_hours: int = Field(
+        default=72,
+        ge=0,
+        le=24 * 60,
+        description="Hours after which a month closes without leases whose node has not reported since its end; what"
+        " they used is charged with a later invoice. 0: it waits for them.",
+    )
+    zero_invoices: bool = Field(
+        default=True, description="Issue invoices of zero; false: a month that comes to zero has no invoice."
+    )
     dunning_steps: tuple[str, ...] = Field(
         default=("3:remind", "10:remind", "17:suspend", "30:end"),
         description="Steps of dunning, as days after the due date and action: `remind` sends an e-mail, `suspend`"

@@ -379,7 +379,17 @@ SUPPLIER = {
     "email": env.supplier_email,
     "phone": env.supplier_phone,
 }
+SUPPLIER_BANK = {
+    "holder": env.supplier_account_holder or env.supplier_name,
+    "iban": env.supplier_iban,
+    "bic": env.supplier_bic,
+    "bank": env.supplier_bank_name,
+}
 PAYMENT_TERM_DAYS = env.payment_term_days
+DEFAULT_PAYMENT_TERMS = env.default_payment_terms
+INVOICE_REVIEW_HOURS = env.invoice_review_hours
+MONTH_CLOSE_UNOBSERVED_HOURS = env.month_close_unobserved_hours
+ZERO_INVOICES = env.zero_invoices
 DUNNING_STEPS = env.dunning_steps
 DISPUTE_WINDOW_DAYS = env.dispute_window_days
 CORRECTION_APPROVAL_THRESHOLD = env.correction_approval_threshold

@@ -104,6 +104,20 @@ GERMAN_TEXTS = {
         "Preisstaffeln und Nachlässe verringern den genauen Betrag einer Zeile vor dem Runden: zuerst Staffeln, dann"
         " Prozente in der Reihenfolge ihrer Gewährung, dann Beträge. Das Prüfpaket führt sie auf."
     ),
+    "Your order": "Ihre Bestellung",
+    "Cost report": "Kostenbericht",
+    "for information": "zur Information",
+    "No payment is due.": "Es ist nichts zu zahlen.",
+    "Charged later": "Später berechnet",
+    "These leases could not be observed at the end of the month. What they used since their last sign of life is"
+    " charged with a later invoice: {leases}.": "Diese Leases konnten am Monatsende nicht beobachtet werden. Was sie"
+    " seit ihrem letzten Lebenszeichen genutzt haben, wird mit einer späteren Rechnung berechnet: {leases}.",
+    "Replaces": "Ersetzt",
+    "This invoice replaces invoice {number}, which credit note {notes} cancelled.": "Diese Rechnung ersetzt die"
+    " Rechnung {number}, die durch die Gutschrift {notes} storniert wurde.",
+    "Bank transfer": "Überweisung",
+    "Account holder {name}": "Kontoinhaber {name}",
+    "{account}. Reference:": "{account}. Verwendungszweck:",
     "Verify this invoice": "Diese Rechnung prüfen",
     "The invoice's bundle contains the state history of every lease and all prices. With it, verify.py recalculates"
     " every amount above on your own computer. Download both from the invoice's page.": (

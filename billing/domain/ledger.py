@@ -21,6 +21,8 @@ class AccountType(StrEnum):
     SLO_EXPENSE = "slo_expense"
     PROMOTION = "promotion"  # granted credit
     CASH = "cash"  # collected by gateways
+    BANK = "bank"  # received by bank transfer
+    BAD_DEBT = "bad_debt"  # written off
     BREAKAGE = "breakage"  # credit that expired unused
     FX = "fx"
 

@@ -3,7 +3,9 @@
 import string
 from dataclasses import asdict, dataclass
 
+from stdnum import bic as bic_rules
 from stdnum import get_cc_module
+from stdnum import iban as iban_rules
 from stdnum.eu import vat as of_the_union
 from stdnum.exceptions import ValidationError
 
@@ -45,6 +47,41 @@ class InvoiceParty:
         city = " ".join(part for part in (self.postcode, self.city) if part)
         lines = (self.street, self.address_line_2, city, COUNTRY_NAMES.get(self.country, self.country))
         return [line for line in lines if line]
+
+
+class InvalidBankAccount(ValueError):
+    """The text is no IBAN or BIC: its form or its check digits are wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankAccount:
+    """An account to which invoices are paid by transfer."""
+
+    holder: str
+    iban: str
+    bic: str = ""
+    bank: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+    @property
+    def iban_in_groups(self) -> str:
+        """The IBAN in groups of four, as it is printed."""
+        return " ".join(self.iban[at : at + 4] for at in range(0, len(self.iban), 4))
+
+
+def parse_bank_account(*, holder: str, iban: str, bic: str, bank: str) -> BankAccount:
+    """Return a bank account with its IBAN and BIC checked, or raise InvalidBankAccount."""
+    try:
+        number = iban_rules.validate(iban)
+    except ValidationError:
+        raise InvalidBankAccount(f"{iban!r} is not an IBAN: its form or its check digits are wrong.") from None
+    try:
+        code = bic_rules.validate(bic) if bic else ""
+    except ValidationError:
+        raise InvalidBankAccount(f"{bic!r} is not a BIC of 8 or 11 characters.") from None
+    return BankAccount(holder=holder, iban=number, bic=code, bank=bank)
 
 
 def normalize_vat_number(text: str, country: str) -> str:

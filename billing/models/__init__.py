@@ -1,6 +1,8 @@
 from billing.models.accounting import ExchangeRate, JournalAccount, JournalSettings
 from billing.models.adjustments import AdjustmentKind, InvoiceAdjustment
 from billing.models.approvals import ApprovalKind, ApprovalLimit, ApprovalRequest, ApprovalState
+from billing.models.bank_receipts import BankReceipt, BankReceiptPart
+from billing.models.bank_statements import BankEntry, BankEntryStatus, BankStatement
 from billing.models.billing_details import BillingDetails
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
 from billing.models.charges import BillingRun, RatedCharge, RatingWatermark
@@ -9,7 +11,7 @@ from billing.models.corrections import CorrectedInterval, Correction, TenantCorr
 from billing.models.credit_notes import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.discounts import Campaign, Discount
 from billing.models.disputes import Dispute, DisputeStatus, DisputeStep
-from billing.models.documents import StoredDocument
+from billing.models.documents import StoredBundle, StoredDocument
 from billing.models.dunning import DunningStep
 from billing.models.emails import QueuedEmail, UndeliveredReason
 from billing.models.grants import Grant, GrantDraw, GrantExpiry, GrantReturn, GrantSource
@@ -44,6 +46,7 @@ from billing.models.taxes import InvoiceTax, OfferingTaxCategory, TaxCategory, T
 from billing.models.token_caps import TokenCap, TokenCapDay, TokenCapLease, TokenCapPart
 from billing.models.trial_credits import TrialCredit
 from billing.models.wallets import AccountStatus, AccountTerms, PaymentTerms, Wallet, WalletPart
+from billing.models.write_offs import WriteOff
 
 __all__ = [
     "AccountBalance",
@@ -56,6 +59,11 @@ __all__ = [
     "ApprovalState",
     "AutoTopUp",
     "BalanceDraw",
+    "BankEntry",
+    "BankEntryStatus",
+    "BankReceipt",
+    "BankReceiptPart",
+    "BankStatement",
     "BillingDetails",
     "BillingPeriod",
     "BillingRun",
@@ -116,6 +124,7 @@ __all__ = [
     "SimulatedCharge",
     "SimulatedPayer",
     "SimulatedRefund",
+    "StoredBundle",
     "StoredDocument",
     "StripeCharge",
     "StripeCommand",
@@ -140,4 +149,5 @@ __all__ = [
     "UndeliveredReason",
     "Wallet",
     "WalletPart",
+    "WriteOff",
 ]

@@ -28,11 +28,12 @@ class InvoiceAdjustment(models.Model):
     """An adjustment of a month's line; its key identifies what it is, as in RatedCharge."""
 
     pk = models.CompositePrimaryKey(
-        "tenant_id", "billed_period_id", "kind", "source", "project_id", "offering_id", "price_version_id"
+        "tenant_id", "billed_period_id", "revision", "kind", "source", "project_id", "offering_id", "price_version_id"
     )
     tenant_id = models.CharField(max_length=ID_LENGTH)
     period_id = models.BigIntegerField()  # the month it was computed for
     billed_period_id = models.BigIntegerField()  # the month whose invoice carries it
+    revision = models.PositiveSmallIntegerField(default=0, db_default=0)  # that of the invoice
     kind = models.CharField(max_length=9, choices=AdjustmentKind)
     source = models.CharField(max_length=ID_LENGTH)  # its cause: a discount, an agreement, a price
     # The line; without an offering, offering_id holds the kind.

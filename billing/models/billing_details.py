@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
+from billing.models.invoices import MAX_PO_NUMBER_LENGTH
 from tenants.models import Tenant
 
 MAX_LENGTH = 120
@@ -20,6 +21,8 @@ class BillingDetails(models.Model):
     vat_id = models.CharField(max_length=MAX_VAT_NUMBER_LENGTH, blank=True, default="")
     email = models.EmailField(blank=True, default="")
     language = models.CharField(max_length=2, default="en", db_default="en")  # of invoices and other documents
+    # The tenant's own order number, stated on its invoices.
+    po_number = models.CharField(max_length=MAX_PO_NUMBER_LENGTH, blank=True, default="", db_default="")
     emails_enabled = models.BooleanField(default=True, db_default=True)  # whether invoices are e-mailed
     version = models.PositiveIntegerField(default=1)
     changed_at = models.DateTimeField()

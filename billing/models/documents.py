@@ -32,3 +32,15 @@ class StoredDocument(TenantOwned):
 
     def __str__(self) -> str:
         return self.pdf_sha256
+
+
+class StoredBundle(TenantOwned):
+    """The bundle of an invoice that was cancelled: its month's charges may change afterwards. Append-only."""
+
+    invoice = models.OneToOneField(Invoice, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    content = models.BinaryField()  # zlib
+    sha256 = models.CharField(max_length=SHA256_LENGTH)
+    made_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.sha256

@@ -98,7 +98,7 @@ class GrantReturn(TenantOwned):
 
 
 class GrantExpiry(TenantOwned):
-    """The unused rest of an expired grant, possibly zero.
+    """The unused rest of a grant that expired or was taken back, possibly zero.
 
     Recorded once nothing can be drawn from the grant any longer.
     """
@@ -107,9 +107,17 @@ class GrantExpiry(TenantOwned):
     grant = models.OneToOneField(Grant, on_delete=models.PROTECT, related_name="lapse")
     minor = models.BigIntegerField()
     at = models.DateTimeField()
+    revoked_by = models.CharField(max_length=254, blank=True, default="", db_default="")  # who took it back, if anybody
+    reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="", db_default="")
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(minor__gte=0), name="grant_lapse_not_negative")]
+        constraints = [
+            models.CheckConstraint(condition=Q(minor__gte=0), name="grant_lapse_not_negative"),
+            models.CheckConstraint(
+                condition=Q(revoked_by="", reason="") | (~Q(revoked_by="") & ~Q(reason="")),
+                name="grant_revoked_for_a_reason",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.pk

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
@@ -10,6 +11,8 @@ from billing.models.default_ids import ID_LENGTH, invoice_id
 from billing.models.periods import BillingPeriod
 from tenants.models.tenants import TenantOwned
 
+MAX_PO_NUMBER_LENGTH = 60
+
 
 class InvoiceStatus(models.TextChoices):
     DRAFT = "draft"
@@ -17,8 +20,13 @@ class InvoiceStatus(models.TextChoices):
     FINALIZED = "finalized"
     PAID = "paid"
     PARTIALLY_PAID = "partially_paid"
-    UNCOLLECTIBLE = "uncollectible"
-    VOID = "void"
+    UNCOLLECTIBLE = "uncollectible"  # written off
+    REPORTED = "reported"  # a report of costs that nobody pays
+    VOID = "void"  # cancelled: a credit note credits all of it
+
+
+OPEN_STATUSES = (InvoiceStatus.FINALIZED, InvoiceStatus.PARTIALLY_PAID)  # something may be due
+OPEN_AMOUNT = F("total") - F("settled") - F("received")  # what is due on an open invoice, in queries
 
 
 class InvoiceSeries(models.Model):
@@ -43,6 +51,8 @@ class Invoice(TenantOwned):
     treatment = models.CharField(max_length=14, blank=True, default="", db_default="")
     # Of it, what is no longer due without a payment: credited since, or drawn from the tenant's balance.
     settled = models.BigIntegerField(default=0, db_default=0)
+    # Of it, the money that came in for it, by payments and bank transfers. PostgreSQL adds it up; no code writes it.
+    received = models.BigIntegerField(default=0, db_default=0)
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
@@ -55,6 +65,13 @@ class Invoice(TenantOwned):
     # The month's agreements as of finalization, as JSON copied verbatim to its bundle; null on older invoices.
     agreed = models.TextField(null=True)
     collected = models.BooleanField(default=False)  # collected through a gateway; otherwise paid by bank transfer
+    revision = models.PositiveSmallIntegerField(default=0, db_default=0)  # of its month when it was opened
+    rebills = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")  # the invoice it replaces
+    # Leases without a sign of life at its end: their later seconds are late usage of a following invoice.
+    unobserved_leases = ArrayField(models.CharField(max_length=ID_LENGTH), default=list, db_default=[])
+    # As of finalization, as the parties are: the customer's own order number, and our bank account.
+    po_number = models.CharField(max_length=MAX_PO_NUMBER_LENGTH, blank=True, default="", db_default="")
+    bank_account = models.JSONField(null=True)
 
     class Meta:
         constraints = [
@@ -71,8 +88,14 @@ class Invoice(TenantOwned):
                 condition=Q(settled=0) | Q(settled__gt=0, settled__lte=F("total"), number__isnull=False),
                 name="settled_is_a_part_of_it",
             ),
+            models.CheckConstraint(
+                condition=Q(received__gte=0, received__lte=F("total") - F("settled")) | Q(received=0),
+                name="received_is_a_part_of_it",
+            ),
         ]
-        indexes = [models.Index(fields=["finalized_at"], name="invoice_to_be_paid", condition=Q(status="finalized"))]
+        indexes = [
+            models.Index(fields=["finalized_at"], name="invoice_still_open", condition=Q(status__in=OPEN_STATUSES))
+        ]
 
     def __str__(self) -> str:
         return f"{self.series}-{self.number:04d}" if self.number else f"draft {self.period_id}"
@@ -94,8 +117,18 @@ class Invoice(TenantOwned):
 
     @property
     def due(self) -> int:
-        """The amount that is still to be paid now, in minor units."""
-        return self.to_pay if self.status == InvoiceStatus.FINALIZED else 0
+        """The amount that is still to be paid now, in minor units; OPEN_AMOUNT says it in queries."""
+        return self.to_pay - self.received if self.status in OPEN_STATUSES else 0
+
+    @property
+    def paid(self) -> int:
+        """The amount that payments and bank transfers paid; minor units."""
+        return self.to_pay if self.status == InvoiceStatus.PAID else self.received
+
+    @property
+    def payment_reference(self) -> str:
+        """What a bank transfer should say so that it is found; empty for a draft."""
+        return str(self) if self.number else ""
 
 
 class LineKind(models.TextChoices):

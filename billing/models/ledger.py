@@ -32,6 +32,9 @@ class TransferKind(models.TextChoices):
     TOPUP = "topup"  # money was added to a wallet
     REFUND = "refund"  # money was refunded to the payment card, or a refund failed
     LAPSE = "lapse"  # the unused rest of an expired grant
+    RECEIPT = "receipt"  # money came in by bank transfer
+    REVERSAL = "reversal"  # a bank receipt was wrong, or the bank took the money back
+    WRITE_OFF = "write_off"  # an invoice is not collected any more, or is again
 
 
 class LedgerAccount(models.Model):

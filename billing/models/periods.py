@@ -20,8 +20,21 @@ class BillingPeriod(TenantOwned):
     # Why it could not be closed after its end, if a person has to fix something; empty once closed.
     blocked_reason = models.CharField(max_length=MAX_BLOCKED_REASON_LENGTH, blank=True, default="", db_default="")
 
+    # Review before the invoice is final: when its charges were complete, and what an operator decided since.
+    review_since = models.DateTimeField(null=True)
+    held_reason = models.CharField(max_length=MAX_BLOCKED_REASON_LENGTH, blank=True, default="", db_default="")
+    held_at = models.DateTimeField(null=True)
+    approved_at = models.DateTimeField(null=True)
+    decided_by = models.CharField(max_length=254, blank=True, default="", db_default="")  # who held or approved it
+    revision = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often it was opened again
+
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=Q(held_at=None, held_reason="")
+                | Q(held_at__isnull=False, approved_at=None) & ~Q(held_reason=""),
+                name="period_held_for_a_reason",
+            ),
             ExclusionConstraint(
                 name="periods_never_overlap",
                 expressions=[(F("tenant"), RangeOperators.EQUAL), ("span", RangeOperators.OVERLAPS)],

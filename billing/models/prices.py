@@ -77,6 +77,9 @@ class PriceVersion(models.Model):
     tier_nano = ArrayField(models.BigIntegerField(), null=True)
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
+    # The version that it closed and when that would have ended: it stays in force if this one is withdrawn in time.
+    replaced_id = models.BigIntegerField(null=True)
+    replaced_until = models.DateTimeField(null=True)
 
     objects = PriceVersionQuerySet.as_manager()
 

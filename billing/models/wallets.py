@@ -16,6 +16,7 @@ from tenants.models.tenants import TenantOwned
 class PaymentTerms(models.TextChoices):
     INVOICE = "invoice"  # each month is paid after its end
     PREPAID = "prepaid"  # leases run on money and credit in the wallet
+    SHOWBACK = "showback", "Show-back"  # nothing is paid: each month has a report of its costs
 
 
 class AccountStatus(models.TextChoices):

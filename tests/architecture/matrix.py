@@ -34,6 +34,7 @@ from billing.domain.approvals import Approver, LaunchLimits
 from billing.models import (
     AccountTerms,
     ApprovalRequest,
+    BankEntry,
     Campaign,
     Commitment,
     CreditNote,
@@ -66,6 +67,8 @@ from billing.services.invoicing import credit_notes, drafts
 from billing.services.invoicing.corrections import correction_proposals
 from billing.services.invoicing.disputes import dispute_requests
 from billing.services.ledger import posting
+from billing.services.payments.bank_receipts.receipt_records import ReceiptTerms, ReceiptUse, record_receipt
+from billing.services.payments.bank_statements.statement_import import import_statement
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
 from billing.services.tax import exchange_rates, tax_rates
@@ -540,6 +543,36 @@ def a_dispute(world: TenantWithOwner) -> str:
     return str(dispute_requests.dispute_lines(invoice, **values)[0].pk)
 
 
+def a_receipt(world: TenantWithOwner) -> str:
+    """A bank transfer of a cent for an invoice of its own, for an earlier month."""
+    over = current_time() - timedelta(days=120)
+    billing_periods.ensure_periods(world.tenant, since=over, until=over)
+    month = billing_periods.current_period(world.tenant, now=over)
+    final = {"currency": "EUR", "refreshed_at": over, "status": "finalized", "total": 100, "finalized_at": over}
+    final |= {"series": f"T{world.tenant.pk[-18:]}", "number": 1}
+    invoice, _ = Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)
+    terms = ReceiptTerms(1, "EUR", current_time().date(), pays=ReceiptUse.INVOICES, invoices=(invoice.pk,))
+    return str(record_receipt(world.tenant, terms, idem="matrix", actor=SYSTEM, now=current_time()).pk)
+
+
+def an_open_month(world: TenantWithOwner) -> str:
+    """A month that is over and not closed."""
+    over = current_time() - timedelta(days=160)
+    billing_periods.ensure_periods(world.tenant, since=over, until=over)
+    return str(billing_periods.current_period(world.tenant, now=over).pk)
+
+
+def a_bank_entry(world: TenantWithOwner) -> str:
+    """An undecided entry of a bank statement."""
+    content = f"date,amount,currency,payer\n2026-11-05,1.00,EUR,{world.tenant.name}\n".encode()
+    statement = import_statement(content, file_name="matrix.csv", actor=SYSTEM, now=current_time())
+    return str(statement.entries.get().pk)
+
+
+def a_bank_statement(world: TenantWithOwner) -> str:
+    return str(BankEntry.objects.get(pk=a_bank_entry(world)).statement_id)
+
+
 def a_grant(world: TenantWithOwner) -> str:
     """Credit that is usable; given once."""
     terms = GrantTerms(minor=100, reason="a slow week")
@@ -726,6 +759,11 @@ THINGS: dict[str, Thing] = {
     "letter": in_its_tenant(an_email),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
+    "bank receipt": in_its_tenant(a_receipt),
+    "open month": in_its_tenant(an_open_month),
+    "month review": in_its_tenant(an_open_month),
+    "bank entry": a_bank_entry,
+    "bank statement": a_bank_statement,
     "commitment": in_its_tenant(a_commitment),
     "discount": in_its_tenant(a_discount),
     "minimum-spend": in_its_tenant(a_minimum),
@@ -1083,6 +1121,11 @@ ROWS: dict[str, Row] = {
             ("/<str:pk>", fleet(thing=name, audited=True, PATCH=STAFF)),
         )
     },
+    **{
+        f"api/v1/ops/{noun.replace(' ', '-').replace('entry', 'entrie')}s{rest}": row
+        for noun in ("bank receipt", "bank entry", "bank statement", "month review")
+        for rest, row in (("", fleet(audited=True)), ("/<str:pk>", fleet(thing=noun, audited=True)))
+    },
     "api/v1/ops/grants": fleet(POST=STAFF, audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
@@ -1338,10 +1381,25 @@ ROWS: dict[str, Row] = {
     "ops/discounts/": ops(GET=STAFF, POST=STAFF),
     "ops/discounts/<str:pk>/end/": ops(thing="discount", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),
+    "ops/grants/<str:pk>/revoke/": ops(thing="grant", GET=STAFF, POST=STAFF),
+    "ops/price-versions/<int:pk>/withdraw/": ops(thing="price version", GET=STAFF, POST=STAFF),
     "ops/tenants/<str:pk>/grants/new/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/tenants/<str:pk>/payment-terms/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/write-off/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/reinstate/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/rebill/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/month-reviews/": ops(GET=STAFF),
+    **{
+        f"ops/month-reviews/<int:pk>/{verb}/": ops(thing="open month", GET=STAFF, POST=STAFF)
+        for verb in ("hold", "approve", "release")
+    },
+    "ops/bank-receipts/": ops(GET=STAFF, POST=STAFF),
+    "ops/bank-receipts/<str:pk>/": ops(thing="bank receipt", GET=STAFF, POST=STAFF),
+    "ops/bank-receipts/<str:pk>/reverse/": ops(thing="bank receipt", GET=STAFF, POST=STAFF),
+    "ops/bank-entries/": ops(GET=STAFF, POST=STAFF),
+    "ops/bank-entries/<str:pk>/": ops(thing="bank entry", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
     "ops/invoices/<str:pk>/xrechnung/": ops(thing="e-invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),

@@ -63,6 +63,13 @@ def a_succeeded_payment(tenant_id: str, number: int) -> str:
     return str(payment.pk)
 
 
+def a_receipt(tenant_id: str, number: int) -> str:
+    """Store a bank receipt in a currency called x."""
+    receipt = sample(apps.get_model("billing.BankReceipt"), tenant_id, number=number)
+    receipt.save(force_insert=True)
+    return str(receipt.pk)
+
+
 def a_draft(tenant_id: str, number: int) -> str:
     """Store a draft invoice."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
@@ -237,6 +244,9 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.TopUp": {"due_at": AT},
     "billing.Refund": {"payment_id": a_succeeded_payment, "gateway": "x", "due_at": AT},
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
+    "billing.BankReceipt": {"idem": lambda _, number: f"{number} {next(_names)}"},
+    "billing.BankReceiptPart": {"receipt_id": a_receipt, "invoice_id": a_final_invoice},
+    "billing.WriteOff": {"invoice_id": a_final_invoice},
     "billing.CreditNote": {
         "invoice_id": a_credited_invoice,
         "series": lambda of, _: of[-20:],

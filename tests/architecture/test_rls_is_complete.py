@@ -97,6 +97,9 @@ OF_NO_TENANT = {
     "what operators propose and approve; what it is of a tenant stands in its shares": {
         "billing_correction",
     },
+    "what banks say came in; whose it is, stands in its receipt": {
+        *("billing_bankstatement", "billing_bankentry"),
+    },
     "how far the product itself has got": {
         "billing_billingrun",
         "billing_invariantrun",

@@ -63,6 +63,8 @@ from tests.architecture.matrix import (
     PUBLIC_KEY,
     ROWS,
     TEMPLATE,
+    a_bank_entry,
+    a_receipt,
     a_stripe_difference,
     a_stripe_event,
     an_approval_request,
@@ -305,6 +307,9 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
         ApprovalRequest.objects.update(needs_operator=True, expires_at=sim.now + timedelta(days=1))
     operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})
     operator.post(f"/ops/tenants/{tenant}/resume/")
+    with rls.tenant_scope(portal.owner.tenant.pk):
+        receipt = a_receipt(portal.owner)  # type: ignore[arg-type]
+    a_bank_entry(portal.owner)  # type: ignore[arg-type]
     with rls.staff_scope():
         stuck = Payment.objects.get(status="stuck")
         home = Gpu.objects.filter(allocation__isnull=False).first()
@@ -323,6 +328,7 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
         "final invoice": final.pk,
         "dispute": question.pk,
         "correction": proposed_correction.pk,
+        "bank receipt": receipt,
     }
 
 

@@ -13,12 +13,22 @@ from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
 from billing.domain.tax import TaxTreatment
 from billing.models import BillingDetails
 from billing.models.billing_details import MAX_LENGTH
+from billing.models.invoices import MAX_PO_NUMBER_LENGTH
 from billing.services.invoicing import billing_details
 from billing.services.tax import tax_determination
 from web.api.base_views import ETagViewSet, WholeTenantViewSet, needs, validated_body
 from web.api.serializer_fields import StrictSerializer
 
 LANGUAGES = [each.value for each in Language]
+
+
+class BankAccountOut(serializers.Serializer[Any]):
+    """Account to which the invoice is paid by bank transfer."""
+
+    holder = serializers.CharField()
+    iban = serializers.CharField()
+    bic = serializers.CharField()
+    bank = serializers.CharField()
 
 
 class PartyOut(serializers.Serializer[Any]):
@@ -44,6 +54,8 @@ class BillingDetailsOut(serializers.Serializer[Any]):
     supplier = PartyOut(allow_null=True)
     treatment = serializers.ChoiceField(choices=[each.value for each in TaxTreatment], allow_blank=True)
     treatment_in_words = serializers.CharField(allow_blank=True)
+    po_number = serializers.CharField(allow_blank=True, help_text="Your own order number, stated on invoices.")
+    bank_account = BankAccountOut(allow_null=True)
     emails_enabled = serializers.BooleanField(help_text="Whether invoices and payment updates are sent by e-mail.")
 
 
@@ -62,6 +74,9 @@ class BillingDetailsIn(StrictSerializer):
     )
     email = serializers.CharField(max_length=254, allow_blank=True, default="")
     language = serializers.ChoiceField(choices=LANGUAGES, default="en", help_text="Of invoices and other documents.")
+    po_number = serializers.CharField(
+        max_length=MAX_PO_NUMBER_LENGTH, allow_blank=True, required=False, help_text="Unchanged if omitted."
+    )
     emails_enabled = serializers.BooleanField(required=False, help_text="Unchanged if omitted.")
 
 
@@ -86,10 +101,8 @@ class BillingDetailsViewSet(WholeTenantViewSet):
         """
         wanted = validated_body(BillingDetailsIn, request)
         ETagViewSet.match(request, self._row(lock=True))
-        emails_enabled = wanted.pop("emails_enabled", None)
-        billing_details.set_billing_details(
-            self.request.tenant, party=InvoiceParty(**wanted), emails_enabled=emails_enabled, **self.by
-        )
+        kept = {name: wanted.pop(name, None) for name in ("emails_enabled", "po_number")}
+        billing_details.set_billing_details(self.request.tenant, party=InvoiceParty(**wanted), **kept, **self.by)
         return self._details_response()
 
     def _row(self, *, lock: bool = False) -> BillingDetails:
@@ -105,6 +118,8 @@ class BillingDetailsViewSet(WholeTenantViewSet):
             "supplier": by.as_dict() if (by := tax_determination.get_supplier()) else None,
             "treatment": taxed.treatment.value,
             "treatment_in_words": tax.TREATMENT_TEXTS[taxed.treatment],
+            "po_number": billing_details.po_number_of(tenant),
+            "bank_account": bank.as_dict() if (bank := tax_determination.get_bank_account()) else None,
             "emails_enabled": billing_details.gets_invoice_emails(tenant),
         }
         return Response(BillingDetailsOut(body).data, headers={"ETag": f'"{self._row().version}"'})

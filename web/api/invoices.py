@@ -22,7 +22,7 @@ from tenants.services import rls
 from web.api import cost_allocation, documents, invoice_bundles
 from web.api.amounts import AmountField, ExactAmountField, MoneyOut, hourly_price_out, money_out, running_total_out
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs
-from web.api.billing_details import PartyOut
+from web.api.billing_details import BankAccountOut, PartyOut
 from web.api.payments import PaymentOut
 from web.http import downloads
 from web.http.filters import QueryFilter
@@ -65,7 +65,7 @@ class ReminderOut(serializers.ModelSerializer[DunningStep]):
 class InvoiceOut(serializers.ModelSerializer[Invoice]):
     """An invoice of one month.
 
-    A draft is refreshed every half minute; of a final invoice only `settled` and `due` change.
+    A draft is refreshed every half minute; of a final invoice only its state and what is paid change.
     """
 
     number = serializers.SerializerMethodField()
@@ -84,14 +84,22 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     settled = AmountField(
         "settled", help_text="Amount settled without payment: credited, or paid from credits or your balance."
     )
+    paid = AmountField("paid", help_text="Amount received by payments and bank transfers.")
     due = AmountField("due", help_text="Amount due; zero for a draft.")
+    replaces = serializers.CharField(source="rebills", help_text="ID of the cancelled invoice that it replaces.")
+    unobserved_leases = serializers.ListField(
+        child=serializers.CharField(), help_text="Leases whose last seconds of the month are on a later invoice."
+    )
+    bank_account = BankAccountOut(allow_null=True, help_text="Account for bank transfers; set at finalization.")
+    payment_reference = serializers.CharField(help_text="What a bank transfer should say; empty for a draft.")
 
     disputable_until = serializers.SerializerMethodField(help_text="Deadline for disputes.")
 
     class Meta:
         model = Invoice
         fields = ("id", "number", "status", "month", "start", "end", "time_zone", "subtotal", "tax", "total",
-                  "taxes", "treatment", "customer", "supplier", "settled", "due", "due_at", "disputable_until",
+                  "taxes", "treatment", "customer", "supplier", "po_number", "settled", "paid", "due", "due_at",
+                  "bank_account", "payment_reference", "replaces", "unobserved_leases", "disputable_until",
                   "reminders", "refreshed_at", "finalized_at", "paid_at")  # fmt: skip
 
     @extend_schema(responses=serializers.DateTimeField(allow_null=True))

@@ -13,7 +13,7 @@ from django.utils.cache import get_conditional_response
 
 from billing.domain.csv_tables import render_csv
 from billing.models import Invoice
-from billing.services.documents import invoice_bundles
+from billing.services.documents import invoice_bundles, stored_bundles
 from billing.services.documents.document_store import PdfFile, XmlFile
 from broker.models import Lease
 from broker.services.logs import log_pages
@@ -30,8 +30,10 @@ def csv_response(name: str, heads: Sequence[str], rows: Iterable[Sequence[object
 
 def bundle_response(invoice: Invoice) -> HttpResponseBase:
     """Return an invoice's bundle as a download; a large one is streamed."""
-    made = invoice_bundles.build_bundle(invoice)
-    whole = made.whole(most=MAX_UNSTREAMED)
+    whole = stored_bundles.read_stored_bundle(invoice)
+    if whole is None:
+        made = invoice_bundles.build_bundle(invoice)
+        whole = made.whole(most=MAX_UNSTREAMED)
     answer = HttpResponse(whole) if whole is not None else StreamingHttpResponse(iter(made))
     answer["Content-Type"] = "application/json"
     answer["Content-Disposition"] = f'attachment; filename="{invoice_bundles.bundle_file_name(invoice)}"'

@@ -37,6 +37,7 @@ BADGES = {
     "partially_paid": StateBadge("partially", "warning"),
     "paid": StateBadge("paid", "success"),
     "uncollectible": StateBadge("failed", "danger"),
+    "reported": StateBadge("finalized", ""),
     "void": StateBadge("void", "ended"),
     # disputes
     "open": StateBadge("requested", "warning"),

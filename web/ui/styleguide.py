@@ -20,7 +20,7 @@ LEASE_STATES = [
     "released",
     "failed",
 ]
-INVOICE_STATES = ["draft", "closing", "finalized", "partially_paid", "paid", "uncollectible", "void"]
+INVOICE_STATES = ["draft", "closing", "finalized", "partially_paid", "paid", "uncollectible", "reported", "void"]
 FLEET_STATES = ["healthy", "cordoned", "draining", "maintenance", "unreachable", "unhealthy"]
 COLOUR_TOKENS = {
     "bg": "page",

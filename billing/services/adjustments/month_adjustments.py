@@ -66,7 +66,9 @@ def adjustments_of(invoice: Invoice) -> list[InvoiceAdjustment]:
     """Return an invoice's adjustments, in order: as written, or for a draft, computed."""
     if invoice.number is None:
         return compute_adjustments(invoice) if has_terms(invoice.tenant_id) else []
-    rows = InvoiceAdjustment.objects.filter(tenant_id=invoice.tenant_id, billed_period_id=invoice.period_id)
+    rows = InvoiceAdjustment.objects.filter(
+        tenant_id=invoice.tenant_id, billed_period_id=invoice.period_id, revision=invoice.revision
+    )
     return list(rows.order_by("n"))
 
 

@@ -46,6 +46,7 @@ class MonthAmounts:
     currency: str
     lines: dict[LineKey, int]
     rules: int = RULES
+    revision: int = 0  # of the invoice
     adjustments: list[InvoiceAdjustment] = field(default_factory=list)
     # Unit-seconds covered by commitments, by month and rated charge; tiers apply to the rest.
     covered: dict[int, dict[ChargeKey, int]] = field(default_factory=dict)
@@ -98,6 +99,7 @@ class MonthAmounts:
                 tenant_id=self.tenant_id,
                 period_id=of.period.pk if of else self.period.pk,
                 billed_period_id=self.period.pk,
+                revision=self.revision,
                 kind=kind,
                 source=source,
                 project_id=project,
@@ -123,7 +125,12 @@ def unadjusted_amounts(invoice: Invoice) -> MonthAmounts:
     lines = {(project, offering, price): int(num) for project, offering, price, _, num in rows}
     # Sorted independently of any collation, because shares of equal lines depend on the order.
     return MonthAmounts(
-        invoice.tenant_id, invoice.period, invoice.currency, dict(sorted(lines.items())), rules_of(invoice)
+        invoice.tenant_id,
+        invoice.period,
+        invoice.currency,
+        dict(sorted(lines.items())),
+        rules_of(invoice),
+        invoice.revision,
     )
 
 

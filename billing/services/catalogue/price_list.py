@@ -98,7 +98,7 @@ def publish_price(
     if offering.is_storage:
         _check_storage_price_start(since)
     if running:
-        before = running.nano_per_hour
+        before, running_until = running.nano_per_hour, running.valid.upper
         running.valid = DateTimeTZRange(running.valid.lower, since)
         running.save(update_fields=["valid"])
     version = PriceVersion.objects.create(
@@ -110,6 +110,8 @@ def publish_price(
         free_start_s=free_start_seconds(offering),
         created_by=actor.label,
         created_at=now,
+        replaced_id=running.pk if running else None,
+        replaced_until=running_until if running else None,
         **(tiers or {}),
     )
     audit.record(

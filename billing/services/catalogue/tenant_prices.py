@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -60,7 +60,7 @@ def set_tenant_price(
         rate_card = RateCard.objects.select_for_update().get(pk=rate_card.pk)
         if starts[0] < since and _may_begin(tenant, offering, starts[0]):
             since = starts[0]
-        before = _close_overlapping(_tenant_versions(tenant, offering), since, until)
+        closed = _close_overlapping(_tenant_versions(tenant, offering), since, until)
         _check_uncharged(tenant, offering, since)
         version = PriceVersion.objects.create(
             tenant_id=tenant.pk,
@@ -72,6 +72,8 @@ def set_tenant_price(
             free_start_s=price_list.free_start_seconds(offering),
             created_by=actor.label,
             created_at=now,
+            replaced_id=closed.version if closed else None,
+            replaced_until=closed.until if closed else None,
             **(tiers or {}),
         )
         audit.record(
@@ -82,7 +84,7 @@ def set_tenant_price(
             actor=actor,
             now=now,
             currency=tenant.currency,
-            before=before,
+            before=closed.nano_per_hour if closed else None,
             after=nano_per_hour,
             since=since.isoformat(),
             until=until.isoformat() if until else None,
@@ -169,8 +171,16 @@ def _tenant_versions(tenant: Tenant, offering: Offering) -> QuerySet[PriceVersio
     return PriceVersion.objects.filter(tenant_id=tenant.pk, offering=offering, currency=tenant.currency)
 
 
-def _close_overlapping(own: QuerySet[PriceVersion], since: datetime, until: datetime | None) -> int | None:
-    """Close the price that holds at `since`, and return its amount.
+class ClosedPrice(NamedTuple):
+    """A price that another one closed, and when it would have ended."""
+
+    version: int
+    nano_per_hour: int
+    until: datetime | None
+
+
+def _close_overlapping(own: QuerySet[PriceVersion], since: datetime, until: datetime | None) -> ClosedPrice | None:
+    """Close the price that holds at `since`, and return it as it was.
 
     Raises PriceOverlaps if that would take away more.
     """
@@ -186,7 +196,7 @@ def _close_overlapping(own: QuerySet[PriceVersion], since: datetime, until: date
             )
         version.valid = DateTimeTZRange(begins, since)
         version.save(update_fields=["valid"])
-        closed = version.nano_per_hour
+        closed = ClosedPrice(version.pk, version.nano_per_hour, ends)
     return closed
 
 

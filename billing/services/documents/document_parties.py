@@ -48,6 +48,13 @@ def invoice_customer(invoice: Invoice, words: DocumentFormat = ENGLISH) -> docum
     return document_party(invoice_party(invoice), words)
 
 
+def invoice_order_number(invoice: Invoice) -> str:
+    """Return the customer's own order number: as of finalization, or the current one of a draft."""
+    if invoice.finalized_at is None:
+        return tax_determination.get_po_numbers([invoice.tenant]).get(invoice.tenant_id, "")
+    return invoice.po_number
+
+
 def layout_labels(words: DocumentFormat) -> tuple[tuple[str, str], ...]:
     """Return the words of the layout in a language."""
     return tuple((english, words.text(english)) for english in LAYOUT_WORDS)

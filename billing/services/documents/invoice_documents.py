@@ -18,11 +18,13 @@ from billing.domain.documents import (
     TwoLineCell,
     group_rows,
 )
+from billing.domain.parties import BankAccount
 from billing.domain.tax import TREATMENT_TEXTS, TaxTreatment
-from billing.models import BalanceDraw, GrantDraw, Invoice
+from billing.models import BalanceDraw, GrantDraw, Invoice, InvoiceStatus
 from billing.services.documents.document_parties import (
     invoice_customer,
     invoice_format,
+    invoice_order_number,
     invoice_supplier,
     layout_labels,
 )
@@ -53,6 +55,11 @@ CHECK_NOTE = (
     " every amount above on your own computer. Download both from the invoice's page."
 )
 
+LATER_TEXT = (
+    "These leases could not be observed at the end of the month. What they used since their last sign of life is"
+    " charged with a later invoice: {leases}."
+)
+REPLACED_TEXT = "This invoice replaces invoice {number}, which credit note {notes} cancelled."
 DISPUTE_NOTE = (
     "You can dispute any line on the invoice's page until the end of {day}. Disputed amounts are not collected until"
     " the dispute is resolved."
@@ -82,7 +89,7 @@ def invoice_document(invoice: Invoice) -> Document:
         sums.append(DocumentTotal(words.text("Due"), due, "strong"))
     lines = name_lines(invoice, words)
     return Document(
-        title=words.text("Invoice"),
+        title=words.text("Cost report" if invoice.status == InvoiceStatus.REPORTED else "Invoice"),
         number=number,
         supplier=invoice_supplier(invoice, words),
         to=words.text("Bill to"),
@@ -103,6 +110,9 @@ def invoice_document(invoice: Invoice) -> Document:
                 f"python verify.py {bundle_file_name(invoice)}",
             ),
             *_dispute_notes(invoice, words, zone),
+            *_transfer_notes(invoice, words),
+            *_later_usage_notes(invoice, words),
+            *_replaced_notes(invoice, words),
         ),
         foot=words.text("Invoice {number} · {id} · {tenant}", number=number, id=invoice.pk, tenant=invoice.tenant_id),
         draft=not final,
@@ -121,6 +131,8 @@ def _facts(invoice: Invoice, words: DocumentFormat, zone: ZoneInfo) -> tuple[tup
         ("Time zone", invoice.period.time_zone),
         ("Currency", invoice.currency),
     ]
+    if order := invoice_order_number(invoice):
+        facts.append(("Your order", order))
     return tuple((words.text(name), value) for name, value in facts)
 
 
@@ -183,6 +195,9 @@ def _headline(invoice: Invoice, words: DocumentFormat, *, granted: int, drawn: i
     if invoice.number is None:
         more = words.text("A draft cannot be paid. It changes until its month is closed.")
         return DocumentHeadline(words.amount(invoice.total, currency), words.text("so far"), more)
+    if invoice.status == InvoiceStatus.REPORTED:
+        more = words.text("No payment is due.")
+        return DocumentHeadline(words.amount(invoice.total, currency), words.text("for information"), more)
     due, parts = invoice.total - granted - drawn, _describe_settled(invoice, words, granted, drawn)
     if not due:
         return DocumentHeadline(words.amount(0, currency), words.text("no amount due"), " ".join(parts))
@@ -204,6 +219,35 @@ def _describe_settled(invoice: Invoice, words: DocumentFormat, granted: int, dra
         return []
     total = words.amount(invoice.total, invoice.currency)
     return [words.text("Of {total}, {parts}.", total=total, parts=words.text(" and ").join(parts))]
+
+
+def _later_usage_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
+    """Return the leases whose last seconds of the month are charged with a later invoice."""
+    if not invoice.unobserved_leases:
+        return []
+    leases = ", ".join(invoice.unobserved_leases)
+    return [DocumentNote(words.text("Charged later"), words.text(LATER_TEXT, leases=leases))]
+
+
+def _replaced_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
+    """Return the cancelled invoice that this one replaces."""
+    if not invoice.rebills:
+        return []
+    old = Invoice.objects.select_related("period").get(pk=invoice.rebills)
+    notes = ", ".join(str(each) for each in old.credit_notes.all())
+    return [DocumentNote(words.text("Replaces"), words.text(REPLACED_TEXT, number=old, notes=notes))]
+
+
+def _transfer_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
+    """Return the account and the reference for a bank transfer."""
+    if not invoice.bank_account or not invoice.number:
+        return []
+    account = BankAccount(**invoice.bank_account)
+    parts = [words.text("Account holder {name}", name=account.holder), f"IBAN {account.iban_in_groups}"]
+    parts += [f"BIC {account.bic}"] if account.bic else []
+    parts += [account.bank] if account.bank else []
+    text = words.text("{account}. Reference:", account=", ".join(parts))
+    return [DocumentNote(words.text("Bank transfer"), text, invoice.payment_reference)]
 
 
 def _has_reductions(lines: list[NamedLine]) -> bool:

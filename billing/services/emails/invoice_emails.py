@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from billing.domain.documents import format_day
 from billing.domain.money import Money
-from billing.models import BillingDetails, CreditNote, Invoice, Payment, QueuedEmail
+from billing.models import BillingDetails, CreditNote, Invoice, InvoiceStatus, Payment, QueuedEmail
 from billing.services.documents import document_store
 from billing.services.documents.document_store import PdfFile
 from billing.services.notifications.email_message import OutgoingEmail, portal_link
@@ -15,6 +15,11 @@ from tenants.models import Member
 
 PDF = "application/pdf"
 FINAL = """Invoice {invoice} for {month} is ready: {total}. {pay}
+
+The PDF is attached. See every line with its leases, prices and durations:
+{link}
+"""
+REPORT = """The cost report for {month} is ready: {total}. It is for information; no payment is due.
 
 The PDF is attached. See every line with its leases, prices and durations:
 {link}
@@ -38,6 +43,14 @@ CREDITED = """Credit note {note} credits {total} of invoice {invoice} for {month
 def write_invoice_finalized(queued: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a final invoice and how it is paid, with its PDF."""
     invoice = _get_invoice(queued.subject_id)
+    if invoice.status == InvoiceStatus.REPORTED:
+        total = Money(invoice.total, invoice.currency)
+        return OutgoingEmail(
+            invoice_recipients(invoice.tenant_id),
+            f"Cost report for {invoice.month}: {total}",
+            REPORT.format(total=total, **_invoice_values(invoice)),
+            lambda: _attachment(document_store.invoice_pdf(invoice, now=now)),
+        )
     return OutgoingEmail(
         invoice_recipients(invoice.tenant_id),
         f"Invoice {invoice} for {invoice.month}: {Money(invoice.total, invoice.currency)}",

@@ -12,6 +12,7 @@ from billing.domain.document_formats import Language
 from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
 from billing.models import BillingDetails
 from billing.models.billing_details import MAX_LENGTH
+from billing.models.invoices import MAX_PO_NUMBER_LENGTH
 from billing.services.funds.wallets import tax_reserves
 from billing.services.invoicing import drafts
 from billing.services.periods import billing_periods
@@ -39,11 +40,18 @@ def gets_invoice_emails(tenant: Tenant) -> bool:
 
 @transaction.atomic
 def set_billing_details(
-    tenant: Tenant, *, party: InvoiceParty, actor: Actor, now: datetime, emails_enabled: bool | None = None
+    tenant: Tenant,
+    *,
+    party: InvoiceParty,
+    actor: Actor,
+    now: datetime,
+    emails_enabled: bool | None = None,
+    po_number: str | None = None,
 ) -> BillingDetails:
     """Set a tenant's billing details; drafts change at once, final invoices never.
 
-    `gets_invoice_emails` turns invoice e-mails on or off; None leaves them as they are.
+    `emails_enabled` turns invoice e-mails on or off, `po_number` is the tenant's own order number; None leaves
+    them as they are.
 
     Raises InvalidValue, naming the field, for missing or impossible values, and if a prepaid tenant would owe
     more tax than its wallet holds.
@@ -54,21 +62,41 @@ def set_billing_details(
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
     wanted = row.emails_enabled if emails_enabled is None else emails_enabled
-    if row.party == party and row.emails_enabled == wanted:
+    order = row.po_number if po_number is None else _checked_po_number(po_number)
+    if row.party == party and row.emails_enabled == wanted and row.po_number == order:
         return row
     before, taxed = row.party.as_dict(), tax_determination.get_tax_status(tenant)
     for name, value in party.as_dict().items():
         setattr(row, name, value)
     had_emails, row.emails_enabled = row.emails_enabled, wanted
+    had_order, row.po_number = row.po_number, order
     row.version, row.changed_at = row.version + 1, now
     row.save()
     tax_reserves.reserve_additional_tax(tenant, taxed, tax_determination.get_tax_status(tenant), now=now)
     changed = {name: value for name, value in party.as_dict().items() if before[name] != value}
     if had_emails != wanted:
         changed["emails_enabled"] = "yes" if wanted else "no"
+    if had_order != order:
+        changed["po_number"] = order
     audit.record("billing.details", tenant, f"billing details of {tenant.name}", actor=actor, now=now, **changed)
     drafts.refresh_drafts(tenant, now=now)
     return row
+
+
+def po_number_of(tenant: Tenant) -> str:
+    """Return the tenant's own order number on its next invoices; empty if it has none."""
+    return tax_determination.get_po_numbers([tenant]).get(tenant.pk, "")
+
+
+def _checked_po_number(text: str) -> str:
+    number = " ".join(text.split())
+    if len(number) > MAX_PO_NUMBER_LENGTH or has_control(number):
+        raise InvalidValue(
+            "po_number",
+            f"An order number has at most {MAX_PO_NUMBER_LENGTH} characters, none of them invisible.",
+            fix="Shorten the value.",
+        )
+    return number
 
 
 def _validated(party: InvoiceParty) -> InvoiceParty:

@@ -19,6 +19,7 @@ from billing.domain.credit_notes import (
 )
 from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
+from billing.models.invoices import OPEN_STATUSES
 from billing.models.payments import UNSETTLED
 from billing.services.funds.grants import credit_returns
 from billing.services.invoicing import finalization
@@ -35,7 +36,7 @@ CHECK_SUMS_NOW = (
     "SET CONSTRAINTS sum_of_its_lines, sum_of_its_returns IMMEDIATE;"
     " SET CONSTRAINTS sum_of_its_lines, sum_of_its_returns DEFERRED"
 )
-CREDITABLE = (InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
+CREDITABLE = (*OPEN_STATUSES, InvoiceStatus.PAID)
 
 
 class NotCreditable(ProblemError):

@@ -154,4 +154,17 @@ def _draft_without_usage(tenant: Tenant, month: BillingPeriod, now: datetime) ->
 
 
 def _new_draft(tenant: Tenant, month: BillingPeriod, now: datetime) -> Invoice:
-    return Invoice(tenant=tenant, period=month, currency=tenant.currency, refreshed_at=now)
+    return Invoice(
+        tenant=tenant,
+        period=month,
+        currency=tenant.currency,
+        refreshed_at=now,
+        revision=month.revision,
+        rebills=_cancelled_invoice(month) if month.revision else "",
+    )
+
+
+def _cancelled_invoice(month: BillingPeriod) -> str:
+    """Return the invoice that a credit note cancelled when the month was opened again."""
+    rows = Invoice.objects.filter(period=month, status=InvoiceStatus.VOID, revision=month.revision - 1)
+    return rows.values_list("pk", flat=True).first() or ""

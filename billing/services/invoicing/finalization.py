@@ -22,6 +22,8 @@ from tenants.models import Tenant
 from tenants.services import audit
 from tenants.services.actors import BILLING
 
+REPORT_PREFIX = "R-"  # of the series of reports
+
 
 def finalize_invoice(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     """Number the invoice, store both parties, and settle it from grants, then the balance."""
@@ -29,6 +31,7 @@ def finalize_invoice(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now
     for name, value in _shared_values(now).items():
         setattr(invoice, name, value)
     invoice.customer = tax_determination.get_customer(tenant).as_dict()
+    invoice.po_number = tax_determination.get_po_numbers([tenant]).get(tenant.pk, "")
     invoice.disputable_until = _disputable_until(month, now)
     invoice.status, invoice.finalized_at = InvoiceStatus.FINALIZED, now
     # Grants first: the database checks `settled` against the draws.
@@ -51,11 +54,22 @@ def finalize_invoice(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now
     )
 
 
+def finalize_report(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
+    """Number a report of costs, which nobody pays; it has a series of its own and no ledger entry."""
+    invoice.series = f"{REPORT_PREFIX}{month.label}"
+    invoice.number = take_numbers(invoice.series)
+    invoice.customer = tax_determination.get_customer(tenant).as_dict()
+    invoice.status, invoice.finalized_at = InvoiceStatus.REPORTED, now
+    invoice.save()
+    email_queue.enqueue_email("invoice-final", invoice.pk, tenant_id=invoice.tenant_id, now=now)
+    audit.record("invoice.report", invoice, actor=BILLING, now=now, total=invoice.total, currency=invoice.currency)
+
+
 def finalize_invoices(invoices: Sequence[Invoice], tenants: Sequence[Tenant], label: str, now: datetime) -> None:
     """Finalize many tenants' invoices of a month, none of which grants or a balance pay."""
     if not invoices:
         return
-    customers = tax_determination.get_customers(tenants)
+    customers, orders = tax_determination.get_customers(tenants), tax_determination.get_po_numbers(tenants)
     first = take_numbers(label, count=len(invoices))
     for number, invoice in enumerate(invoices, first):
         invoice.series, invoice.number = label, number
@@ -64,12 +78,14 @@ def finalize_invoices(invoices: Sequence[Invoice], tenants: Sequence[Tenant], la
             "id": invoice.pk,
             "number": invoice.number,
             "customer": customers[invoice.tenant_id].as_dict(),
+            "po_number": orders.get(invoice.tenant_id, ""),
             "until": until.isoformat() if (until := _disputable_until(invoice.period, now)) else None,
         }
         for invoice in invoices
     ]
     values = {"final": json.dumps(final), "series": label, "now": now, **_shared_values(now)}
-    values["supplier"] = json.dumps(values["supplier"]) if values["supplier"] else None
+    for name in ("supplier", "bank_account"):
+        values[name] = json.dumps(values[name]) if values[name] else None
     with connection.cursor() as cursor:
         cursor.execute(load_sql("billing/invoicing/finalize_invoices"), values)
     email_queue.enqueue_emails("invoice-final", [(each.tenant_id, each.pk) for each in invoices], now=now)
@@ -97,9 +113,13 @@ def take_numbers(series: str, *, count: int = 1) -> int:
 
 def _shared_values(now: datetime) -> dict[str, Any]:
     """Return the values shared by all invoices that become final at one time."""
-    by = tax_determination.get_supplier()
-    due_at = now + timedelta(days=settings.PAYMENT_TERM_DAYS)
-    return {"supplier": by.as_dict() if by else None, "due_at": due_at, "collected": payments.gateway() is not None}
+    by, bank = tax_determination.get_supplier(), tax_determination.get_bank_account()
+    return {
+        "supplier": by.as_dict() if by else None,
+        "bank_account": bank.as_dict() if bank else None,
+        "due_at": now + timedelta(days=settings.PAYMENT_TERM_DAYS),
+        "collected": payments.gateway() is not None,
+    }
 
 
 def _disputable_until(month: BillingPeriod, now: datetime) -> datetime | None:

@@ -47,6 +47,21 @@ def post_topups(topups: Sequence[str], *, now: datetime) -> int:
     return _post_rows("billing/ledger/topup_transfers", topups, now)
 
 
+def post_bank_receipts(receipts: Sequence[str], *, now: datetime) -> int:
+    """Post bank receipts: what they paid of invoices, and the rest to the balance."""
+    return _post_rows("billing/ledger/bank_receipt_transfers", receipts, now)
+
+
+def reverse_bank_receipts(receipts: Sequence[str], *, now: datetime) -> int:
+    """Post reversed bank receipts: what they had paid is owed again."""
+    return _post_rows("billing/ledger/bank_receipt_reversals", receipts, now)
+
+
+def post_write_offs(write_offs: Sequence[str], *, now: datetime) -> int:
+    """Post write-offs, and those that were undone."""
+    return _post_rows("billing/ledger/write_off_transfers", write_offs, now)
+
+
 def post_refunds(refunds: Sequence[str], *, now: datetime) -> int:
     """Post refunds to the payment cards."""
     return _post_rows("billing/ledger/refund_transfers", refunds, now)

@@ -101,4 +101,4 @@ def collectible_invoices(invoices: QuerySet[Invoice]) -> QuerySet[Invoice]:
         .annotate(all=Sum("held"))
         .values("all")
     )
-    return invoices.annotate(disputed=_or_nothing(held)).filter(total__gt=F("settled") + F("disputed"))
+    return invoices.annotate(disputed=_or_nothing(held)).filter(total__gt=F("settled") + F("received") + F("disputed"))

@@ -12,7 +12,7 @@ from ports.payments import ChargeLine, GatewayCharge
 from tenants.services.rls import tenant_scope
 
 MAX_PARTS = 200  # Stripe takes 250
-REDUCTION_TEXT = "Paid from your balance or credited"
+REDUCTION_TEXT = "Already paid or credited"
 ADDITION_TEXT = "Remaining amount due"
 TAX_NAME = "VAT"
 

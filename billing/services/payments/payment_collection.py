@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from billing.models import Invoice, InvoiceStatus, Payment
 from billing.services.ledger import posting
 from billing.services.notifications import email_queue
+from billing.services.payments.bank_receipts import receipt_assignment
 from billing.services.payments.gateway_requests import charge_request
 from billing.services.payments.gateway_transactions import GatewayTransactions
 from billing.services.payments.payment_audit import record_invoice_event
@@ -35,6 +36,7 @@ class _PaymentTransactions(GatewayTransactions[Payment]):
     def on_decline(self, row: Payment, reason: str, *, now: datetime) -> None:
         if not row.mark_failed_reason:  # otherwise an operator declined it, and no payment card failed
             email_queue.enqueue_email("payment-failed", row.pk, tenant_id=row.tenant_id, now=now)
+        receipt_assignment.assign_waiting_for(row.invoice, now=now)
 
     def book(self, row: Payment, *, now: datetime) -> None:
         Invoice.objects.filter(pk=row.invoice_id).update(status=InvoiceStatus.PAID, paid_at=now)

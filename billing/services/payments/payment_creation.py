@@ -4,10 +4,11 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q
 
 from billing.domain.payment_retries import AUTO_RETRY_INTERVAL, MAX_AUTO_RETRIES, is_auto_retry_due
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models.invoices import OPEN_AMOUNT, OPEN_STATUSES
 from billing.models.payments import UNSETTLED
 from billing.services.payments import disputed_amounts
 from billing.services.payments.payment_audit import record_invoice_event
@@ -61,11 +62,15 @@ def _due_invoices(now: datetime) -> list[tuple[str, str]]:
     """
     waiting = Payment.objects.filter(invoice=OuterRef("pk"), status__in=UNSETTLED)
     attempts = {"latest": Max("payments__opened_at"), "unasked": Count("payments", filter=Q(payments__automatic=True))}
-    found = Invoice.objects.filter(~Exists(waiting), status=InvoiceStatus.FINALIZED).annotate(**attempts)
+    found = Invoice.objects.filter(~Exists(waiting), status__in=OPEN_STATUSES).annotate(
+        **attempts, open_minor=OPEN_AMOUNT
+    )
     disputed = disputed_amounts.open_disputes().filter(invoice=OuterRef("pk"))
     rested = Q(latest=None) | Q(latest__lte=now - AUTO_RETRY_INTERVAL, unasked__lt=MAX_AUTO_RETRIES)
-    nothing = Q(total=F("settled"))
-    wanted = Q(rested, ~Exists(disputed), collected=True) | nothing if payments.gateway() else nothing
+    nothing = Q(open_minor=0)
+    partly_by_card = Payment.objects.filter(invoice=OuterRef("pk"), status=PaymentStatus.SUCCEEDED)
+    wanted = Q(rested, ~Exists(disputed), ~Exists(partly_by_card), collected=True) | nothing
+    wanted = wanted if payments.gateway() else nothing
     with system_scope():
         return list(found.filter(wanted).order_by("finalized_at").values_list("pk", "tenant_id")[:BATCH_SIZE])
 
@@ -73,7 +78,7 @@ def _due_invoices(now: datetime) -> list[tuple[str, str]]:
 def _open_automatic(invoice_id: str, tenant_id: str, now: datetime) -> bool:
     with tenant_scope(tenant_id):
         invoice = Invoice.objects.select_for_update().get(pk=invoice_id)
-        if invoice.to_pay == 0 and invoice.status == InvoiceStatus.FINALIZED:
+        if invoice.status in OPEN_STATUSES and invoice.due == 0:
             Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.PAID, paid_at=now)
             record_invoice_event("invoice.pay", invoice, actor=BILLING, now=now)
             return True
@@ -94,12 +99,12 @@ def _check_payable(invoice: Invoice) -> PaymentGateway:
     """Return the gateway for a locked invoice, or raise NotPayable."""
     if invoice.status == InvoiceStatus.PAID:
         raise NotPayable(f"Invoice {invoice} is paid.", fix="No action is needed.")
-    if invoice.status != InvoiceStatus.FINALIZED:
+    if invoice.status not in OPEN_STATUSES:
         raise NotPayable(
             f"This invoice is {invoice.status}; only final invoices can be paid.",
             fix="Wait until the month is closed. The draft then becomes final.",
         )
-    if invoice.to_pay <= 0:
+    if invoice.due <= 0:
         raise NotPayable(f"Nothing is due on invoice {invoice}.", fix="The invoice is marked as paid automatically.")
     if waits := invoice.payments.filter(status__in=UNSETTLED).first():
         raise NotPayable(
@@ -109,7 +114,12 @@ def _check_payable(invoice: Invoice) -> PaymentGateway:
     if (gateway := payments.gateway()) is None:
         raise NotPayable(
             "This installation does not collect payments.",
-            fix=f"Pay by bank transfer with the reference {invoice} {invoice.pk}.",
+            fix=f"Pay by bank transfer with the reference {invoice.payment_reference}.",
+        )
+    if invoice.payments.filter(status=PaymentStatus.SUCCEEDED).exists():
+        raise NotPayable(
+            f"A payment already collected its part of invoice {invoice}.",
+            fix=f"Pay the rest by bank transfer with the reference {invoice.payment_reference}.",
         )
     return gateway
 
@@ -122,7 +132,7 @@ def _create_payment(
         now=now,
         tenant_id=invoice.tenant_id,
         invoice=invoice,
-        minor=invoice.to_pay,
+        minor=invoice.due,
         currency=invoice.currency,
         gateway=gateway.name,
         automatic=automatic,

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from billing.domain.payment_retries import next_auto_retry
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.models.invoices import OPEN_STATUSES
 from billing.services.payments import disputed_amounts
 from billing.services.payments.payment_collection import PAYMENTS
 from ports import payments
@@ -55,7 +56,7 @@ class InvoicePaymentStatus:
 
 def payment_status(invoice: Invoice) -> InvoicePaymentStatus:
     """Return an invoice's payment status; one query for a final invoice."""
-    if invoice.status not in (InvoiceStatus.FINALIZED, InvoiceStatus.PAID):
+    if invoice.status not in (*OPEN_STATUSES, InvoiceStatus.PAID):
         return InvoicePaymentStatus(InvoicePaymentState.NOTHING_DUE)
     attempts = list(Payment.objects.filter(invoice=invoice).order_by("-opened_at", "-pk"))
     if invoice.status == InvoiceStatus.PAID:

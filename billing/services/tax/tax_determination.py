@@ -8,9 +8,17 @@ from django.core.exceptions import ImproperlyConfigured
 
 from billing.domain import tax
 from billing.domain.countries import COUNTRY_CURRENCIES, COUNTRY_NAMES
-from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
+from billing.domain.parties import (
+    BankAccount,
+    InvalidBankAccount,
+    InvalidVatNumber,
+    InvoiceParty,
+    normalize_vat_number,
+    parse_bank_account,
+)
 from billing.domain.tax import TaxStatus
 from billing.models import BillingDetails, TaxRate
+from billing.services.tax import showback_tenants
 from tenants.models import Tenant
 
 
@@ -41,6 +49,20 @@ def supplier_currency() -> str:
     return COUNTRY_CURRENCIES.get(country, default)
 
 
+def get_bank_account() -> BankAccount | None:
+    """Return the account to which invoices are paid by transfer, or None if none is configured.
+
+    Raises ImproperlyConfigured for an invalid IBAN or BIC.
+    """
+    bank: dict[str, str] = settings.SUPPLIER_BANK
+    if not bank["iban"]:
+        return None
+    try:
+        return parse_bank_account(**bank)
+    except InvalidBankAccount as error:
+        raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_IBAN or GPUBROKER_SUPPLIER_BIC: {error}") from error
+
+
 def get_customer(tenant: Tenant) -> InvoiceParty:
     """Return a tenant's billing details; only its name until they are set."""
     return get_customers([tenant])[tenant.pk]
@@ -62,16 +84,22 @@ def get_tax_status(tenant: Tenant) -> TaxStatus:
 
 
 def get_tax_statuses(tenants: Iterable[Tenant]) -> dict[str, TaxStatus]:
-    """Return how the drafts of these tenants are taxed now; one query.
+    """Return how the drafts of these tenants are taxed now; two queries.
 
     Runs in a scope that sees all of them.
     """
-    by = get_supplier()
-    country = by.country if by else ""
+    by, customers = get_supplier(), get_customers(tenants)
+    country, untaxed = by.country if by else "", showback_tenants.find_showback_tenants(customers)
     return {
-        tenant_id: tax.tax_status(country, party.country, vat_id=party.vat_id)
-        for tenant_id, party in get_customers(tenants).items()
+        tenant_id: tax.tax_status("" if tenant_id in untaxed else country, party.country, vat_id=party.vat_id)
+        for tenant_id, party in customers.items()
     }
+
+
+def get_po_numbers(tenants: Iterable[Tenant]) -> dict[str, str]:
+    """Return the tenants' own order numbers; one query, in a scope that sees all of them."""
+    rows = BillingDetails.objects.filter(tenant__in=list(tenants)).exclude(po_number="")
+    return dict(rows.values_list("tenant_id", "po_number"))
 
 
 def standard_rate_on(taxed: TaxStatus, moment: datetime) -> int | None:

@@ -96,9 +96,10 @@ WITH changed_tenants AS (
      AND found.since < %(last)s AND found.until > %(first)s
 ), month AS MATERIALIZED (
   SELECT p.id, p.tenant_id, lower(p.span) AS since, upper(p.span) AS until,
-         CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
+         CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice, never on one opened again
               ELSE (SELECT n.id FROM billing_billingperiod n
-                     WHERE n.tenant_id = p.tenant_id AND n.status = 'open' ORDER BY n.span LIMIT 1)
+                     WHERE n.tenant_id = p.tenant_id AND n.status = 'open' AND n.span >> p.span
+                     ORDER BY n.span LIMIT 1)
          END AS billed_id
     FROM billing_billingperiod p
    WHERE p.tenant_id = ANY(%(tenants)s) AND p.span && tstzrange(%(first)s, %(last)s)

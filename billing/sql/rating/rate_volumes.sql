@@ -19,9 +19,10 @@ WITH changed_tenants AS (
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = step.volume_id AND c.seq = step.prev_seq)
 ), month AS MATERIALIZED (
   SELECT p.id, lower(p.span) AS since, upper(p.span) AS until,
-         CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice
+         CASE WHEN p.status = 'open' THEN p.id  -- late seconds of a closed month go on the next open invoice, never on one opened again
               ELSE (SELECT n.id FROM billing_billingperiod n
-                     WHERE n.tenant_id = p.tenant_id AND n.status = 'open' ORDER BY n.span LIMIT 1)
+                     WHERE n.tenant_id = p.tenant_id AND n.status = 'open' AND n.span >> p.span
+                     ORDER BY n.span LIMIT 1)
          END AS billed_id
     FROM billing_billingperiod p
    WHERE p.tenant_id = %(tenant)s

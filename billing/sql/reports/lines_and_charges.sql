@@ -3,8 +3,12 @@
 WITH charged AS (
   SELECT period_id, sum(exact) AS exact
     FROM (SELECT billed_period_id AS period_id, sum(exact_num) AS exact FROM billing_ratedcharge GROUP BY 1
-           UNION ALL  -- adjustments are written when a month closes
-          SELECT billed_period_id, sum(exact_num) FROM billing_invoiceadjustment GROUP BY 1) every
+           UNION ALL  -- adjustments are written when a month closes, anew if it was opened again
+          SELECT m.billed_period_id, sum(m.exact_num)
+            FROM billing_invoiceadjustment m
+            JOIN billing_invoice i ON i.period_id = m.billed_period_id AND i.revision = m.revision
+                                  AND i.status NOT IN ('draft', 'void')
+           GROUP BY 1) every
    GROUP BY 1
 ), invoiced AS (
   SELECT i.period_id, sum(l.exact_num - CASE WHEN i.status = 'draft' THEN l.month_num ELSE 0 END) AS exact

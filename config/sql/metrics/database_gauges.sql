@@ -4,7 +4,7 @@ SELECT lease.oldest AS gpubroker_queue_oldest_wait_seconds,
        email.oldest AS gpubroker_email_oldest_pending_seconds,
        (SELECT count(*) FROM billing_queuedemail WHERE undelivered_reason IN ('no_recipient', 'given_up'))
          AS gpubroker_emails_undeliverable,
-       (SELECT count(*) FROM billing_invoice WHERE status = 'finalized') AS gpubroker_invoices_due,
+       (SELECT count(*) FROM billing_invoice WHERE status IN ('finalized', 'partially_paid')) AS gpubroker_invoices_due,
        payment.pending AS gpubroker_payments_pending,
        payment.oldest AS gpubroker_payment_oldest_pending_seconds,
        payment.failing AS gpubroker_payments_failing,

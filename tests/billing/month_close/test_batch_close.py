@@ -200,7 +200,8 @@ def test_running_leases_are_split_at_month_end_and_closed_in_the_batch() -> None
     assert [invoice.total for invoice in invoices_of(tenant)] == [100, 30 * 24 * 100]
 
 
-def test_an_unobserved_lease_keeps_only_its_own_tenants_month_open() -> None:
+def test_an_unobserved_lease_keeps_only_its_own_tenants_month_open(settings: Any) -> None:
+    settings.MONTH_CLOSE_UNOBSERVED_HOURS = 0
     silent, project = create_customer()
     add_running_lease(
         project, create_priced_offering(EURO), utc("2026-10-31 23:00:00"), seen_at=utc("2026-10-31 23:30:00")

@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from billing.models import Invoice, Payment
+from billing.models import Invoice, Payment, WriteOff
 from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import NOW, create_final_invoice, payments_of, reload_invoice
 from tests.database import OwnDatabase
@@ -19,6 +19,8 @@ def create_payment(invoice: Invoice) -> None:
 
 
 def write_off(invoice: Invoice) -> None:
+    fields = {"tenant_id": invoice.tenant_id, "minor": invoice.total, "currency": invoice.currency}
+    WriteOff.objects.create(invoice=invoice, reason="insolvent", at=NOW, by="x", **fields)
     Invoice.objects.filter(pk=invoice.pk).update(status="uncollectible")
 
 

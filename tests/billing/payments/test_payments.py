@@ -179,7 +179,7 @@ def test_without_a_gateway_an_invoice_is_payable_by_transfer_only() -> None:
             request_payment(invoice)
         assert payment_creation.open_due_payments(now=NOW) == 0
         assert payment_state(invoice) == (InvoicePaymentState.TRANSFER, False)
-    assert invoice.pk in refused.value.fix.text
+    assert str(invoice) in refused.value.fix.text
     assert reload_invoice(invoice).status == "finalized"
 
 

@@ -19,6 +19,11 @@ from web.api.grants import GrantViewSet
 from web.api.invoices import InvoiceViewSet
 from web.api.operators.accounting import OperatorAccountingViewSet
 from web.api.operators.approvals import OperatorApprovalLimitsViewSet, OperatorApprovalRequestViewSet
+from web.api.operators.bank_receipts import (
+    OperatorBankEntryViewSet,
+    OperatorBankReceiptViewSet,
+    OperatorBankStatementViewSet,
+)
 from web.api.operators.commitments import OperatorCommitmentViewSet
 from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet
@@ -33,6 +38,7 @@ from web.api.operators.invoices import OperatorInvoiceViewSet
 from web.api.operators.journal_settings import OperatorJournalSettingsViewSet
 from web.api.operators.ledger import OperatorLedgerTransferViewSet, OperatorTrialBalanceViewSet
 from web.api.operators.month_closes import OperatorMonthCloseViewSet
+from web.api.operators.month_reviews import OperatorMonthReviewViewSet
 from web.api.operators.notifications import OperatorEmailViewSet
 from web.api.operators.offerings import OperatorOfferingViewSet
 from web.api.operators.payment_terms import OperatorPaymentTermsViewSet
@@ -96,6 +102,10 @@ router.register("ops/refunds", OperatorRefundViewSet, "api-ops-refund")
 router.register("ops/stripe-differences", OperatorStripeDifferenceViewSet, "api-ops-stripe-difference")
 router.register("ops/stripe-events", OperatorStripeEventViewSet, "api-ops-stripe-event")
 router.register("ops/ledger-transfers", OperatorLedgerTransferViewSet, "api-ops-ledger-transfer")
+router.register("ops/month-reviews", OperatorMonthReviewViewSet, "api-ops-month-review")
+router.register("ops/bank-receipts", OperatorBankReceiptViewSet, "api-ops-bank-receipt")
+router.register("ops/bank-statements", OperatorBankStatementViewSet, "api-ops-bank-statement")
+router.register("ops/bank-entries", OperatorBankEntryViewSet, "api-ops-bank-entry")
 router.register("ops/corrections", OperatorCorrectionViewSet, "api-ops-correction")
 router.register("ops/disputes", OperatorDisputeViewSet, "api-ops-dispute")
 router.register("ops/tax-rates", OperatorTaxRateViewSet, "api-ops-tax-rate")

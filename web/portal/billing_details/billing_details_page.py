@@ -33,12 +33,14 @@ def edit_billing_details(request: PageRequest) -> HttpResponse:
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
     party = tax_determination.get_customer(request.tenant).as_dict()
     values = {name: party[name] for name in PARTY_FIELDS}
+    values["po_number"] = billing_details.po_number_of(request.tenant)
     version, wrong = billing_details.details_version(request.tenant), dict[str, str]()
     if request.method == "POST":
         require(request.roles, "billing.write", ())
-        values = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
+        values = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in (*PARTY_FIELDS, "po_number")}
+        party = InvoiceParty(**{name: values[name] for name in PARTY_FIELDS})
         try:
-            return _save(request, InvoiceParty(**values), shown_version=request.POST.get("seen", ""))
+            return _save(request, party, po_number=values["po_number"], shown_version=request.POST.get("seen", ""))
         except InvalidValue as error:
             wrong = {str(error.field): f"{error.detail} {error.fix.text}"}
         except StaleVersion as stale:
@@ -103,7 +105,7 @@ def build_billing_details_page(
     )
 
 
-def _save(request: PageRequest, party: InvoiceParty, *, shown_version: str) -> HttpResponse:
+def _save(request: PageRequest, party: InvoiceParty, *, po_number: str, shown_version: str) -> HttpResponse:
     if shown_version != str(billing_details.details_version(request.tenant)):
         raise StaleVersion(
             _("The billing details were changed since you opened this page."),
@@ -112,7 +114,12 @@ def _save(request: PageRequest, party: InvoiceParty, *, shown_version: str) -> H
     wants = request.POST.get("emails_enabled")
     emails_enabled = wants == "yes" if wants in ("yes", "no") else None
     billing_details.set_billing_details(
-        request.tenant, party=party, actor=request.actor, now=request.now, emails_enabled=emails_enabled
+        request.tenant,
+        party=party,
+        actor=request.actor,
+        now=request.now,
+        emails_enabled=emails_enabled,
+        po_number=po_number,
     )
     messages.success(
         request, _("Billing details saved. They apply to your next invoices; final invoices do not change.")

@@ -39,6 +39,7 @@ from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.portal import api_examples
 from web.portal.invoices import cost_allocation, invoice_disputes, invoice_taxes, line_explanation
+from web.portal.invoices.invoice_receipts import receipt_entries
 from web.portal.page_context import POST, PageRequest, tenant_page
 
 LIST_HEADERS = [
@@ -50,6 +51,7 @@ LIST_HEADERS = [
     "tax",
     "total",
     "settled",
+    "paid",
     "due",
     "currency",
     "finalized_at",
@@ -92,7 +94,7 @@ class InvoiceListPage:
 
 def _invoice_cells(invoice: Invoice) -> list[str]:
     """Return an invoice as a CSV row in the order of LIST_HEADS."""
-    amounts = (invoice.subtotal, invoice.tax, invoice.total, invoice.settled, invoice.due)
+    amounts = (invoice.subtotal, invoice.tax, invoice.total, invoice.settled, invoice.paid, invoice.due)
     return [
         invoice.pk,
         invoice.period.label,
@@ -302,15 +304,17 @@ def invoice_history(
         return [("draft", _("Updated"), invoice.refreshed_at)]
     closed = invoice.period.closed_at or invoice.finalized_at
     settled = _("no amount due") if invoice.settled else _("nothing was due")
+    received = receipt_entries(invoice)
     nothing = (
         [("paid", _("Paid: {settled}").format(settled=settled), invoice.paid_at)]
-        if invoice.paid_at and not money.payment
+        if invoice.paid_at and not money.payment and not received
         else []
     )
     done = DunningStep.objects.filter(invoice=invoice).order_by("n") if invoice.due_at else ()
     steps = [dunning_entry(step, invoice) for step in done]
     since = [
         *nothing,
+        *received,
         *steps,
         *(payment_entry(each) for each in money.attempts),
         *(credit_note_entry(note) for note in notes),

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from billing.services.documents import invoice_bundles
+from billing.services.documents import invoice_bundles, stored_bundles
 from billing.verify import verify
 from web.http import downloads
 from web.portal import api_examples
@@ -41,7 +41,8 @@ def download_bundle(request: PageRequest, pk: str) -> Any:
 def show_verification(request: PageRequest, pk: str) -> HttpResponse:
     """Build the bundle, run the verify program on it, and show its report."""
     found = find_invoice(request, pk)
-    raw = invoice_bundles.build_bundle(found).whole(most=MAX_CHECKED_BYTES)
+    stored = stored_bundles.read_stored_bundle(found)
+    raw = stored if stored is not None else invoice_bundles.build_bundle(found).whole(most=MAX_CHECKED_BYTES)
     context = {
         "invoice": found,
         "month": found.month,

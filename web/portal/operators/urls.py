@@ -4,17 +4,25 @@ from django.urls import path
 
 from web.portal.operators.accounting import accounting_page, journal_settings_page
 from web.portal.operators.approvals import approval_pages
+from web.portal.operators.bank_receipts import entry_pages, receipt_pages
 from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
 from web.portal.operators.discounts import discount_pages
 from web.portal.operators.disputes import dispute_pages
 from web.portal.operators.fleet import attention, control_room_page, gpu_pages, gpu_panel
-from web.portal.operators.grants import grant_list_page, grant_page
-from web.portal.operators.invoicing import document_downloads, invoice_pages, month_close_page
+from web.portal.operators.grants import grant_list_page, grant_page, grant_revocation_page
+from web.portal.operators.invoicing import (
+    document_downloads,
+    invoice_pages,
+    month_close_page,
+    rebill_page,
+    review_pages,
+    write_off_pages,
+)
 from web.portal.operators.ledger import ledger_page
 from web.portal.operators.notifications import notification_actions
 from web.portal.operators.payments import payment_actions, refund_pages, stripe_pages
-from web.portal.operators.pricing import offering_pages, tenant_price_pages
+from web.portal.operators.pricing import offering_pages, price_withdrawal_page, tenant_price_pages
 from web.portal.operators.system import system_page
 from web.portal.operators.taxes import tax_rate_page
 from web.portal.operators.tenants import payment_terms_page
@@ -46,6 +54,13 @@ urlpatterns = [
     path("invoices/<str:pk>/credit/", invoice_pages.credit_whole_invoice, name="ops-invoice-credit"),
     path("invoices/<str:pk>/exports/<str:kind>/", document_downloads.download_export, name="ops-invoice-export"),
     path("statements/<str:pk>/<str:kind>/", document_downloads.download_statement, name="ops-statement"),
+    path("invoices/<str:pk>/write-off/", write_off_pages.write_off, name="ops-invoice-write-off"),
+    path("invoices/<str:pk>/reinstate/", write_off_pages.reinstate, name="ops-invoice-reinstate"),
+    path("bank-receipts/", receipt_pages.list_receipts, name="ops-bank-receipts"),
+    path("bank-receipts/<str:pk>/", receipt_pages.show_receipt, name="ops-bank-receipt"),
+    path("bank-receipts/<str:pk>/reverse/", receipt_pages.reverse_bank_receipt, name="ops-bank-receipt-reverse"),
+    path("bank-entries/", entry_pages.list_entries, name="ops-bank-entries"),
+    path("bank-entries/<str:pk>/", entry_pages.show_entry, name="ops-bank-entry"),
     path("corrections/", correction_pages.list_corrections, name="ops-corrections"),
     path("corrections/<str:pk>/", correction_pages.show_correction, name="ops-correction"),
     path("disputes/", dispute_pages.list_disputes, name="ops-disputes"),
@@ -54,6 +69,8 @@ urlpatterns = [
     path("approvals/<str:pk>/", approval_pages.show_approval, name="ops-approval"),
     path("tenants/<str:pk>/approval-limits/", approval_pages.edit_approval_limits, name="ops-approval-limits"),
     path("grants/", grant_list_page.list_grants, name="ops-grants"),
+    path("grants/<str:pk>/revoke/", grant_revocation_page.revoke_grant, name="ops-grant-revoke"),
+    path("price-versions/<int:pk>/withdraw/", price_withdrawal_page.withdraw_price, name="ops-price-withdraw"),
     path("tenants/<str:pk>/grants/new/", grant_page.grant_credit, name="ops-grant-create"),
     path("commitments/", commitment_pages.list_commitments, name="ops-commitments"),
     path("commitments/<str:pk>/end/", commitment_pages.end_commitment, name="ops-commitment-end"),
@@ -77,6 +94,11 @@ urlpatterns = [
     path("accounting/", accounting_page.show_accounting, name="ops-accounting"),
     path("accounting/settings/", journal_settings_page.edit_journal_settings, name="ops-journal-settings"),
     path("accounting/<str:month>/<str:kind>/", accounting_page.download_export, name="ops-accounting-export"),
+    path("invoices/<str:pk>/rebill/", rebill_page.rebill_invoice, name="ops-invoice-rebill"),
+    path("month-reviews/", review_pages.list_reviews, name="ops-month-reviews"),
+    path("month-reviews/<int:pk>/hold/", review_pages.hold_month, name="ops-month-hold"),
+    path("month-reviews/<int:pk>/approve/", review_pages.approve_month, name="ops-month-approve"),
+    path("month-reviews/<int:pk>/release/", review_pages.release_month, name="ops-month-release"),
     path("month-close/", month_close_page.show_month_close, name="ops-month-close"),
     path("tax-rates/", tax_rate_page.list_tax_rates, name="ops-tax-rates"),
     path("tokens/", token_pages.show_tokens, name="ops-tokens"),

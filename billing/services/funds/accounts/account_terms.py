@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
@@ -21,9 +22,10 @@ from tenants.services.rls import tenant_scope
 def terms_of(tenant: Tenant) -> AccountTerms:
     """Return a tenant's terms; unsaved defaults if none were set. One query.
 
-    The defaults are payment by invoice and status good.
+    The defaults are payment as the settings say, by invoice or not at all, and status good.
     """
-    return AccountTerms.objects.filter(tenant=tenant).first() or AccountTerms(tenant=tenant, since=tenant.created_at)
+    found = AccountTerms.objects.filter(tenant=tenant).first()
+    return found or AccountTerms(tenant=tenant, payment=settings.DEFAULT_PAYMENT_TERMS, since=tenant.created_at)
 
 
 class HasMinimum(ProblemError):

@@ -20,6 +20,7 @@ class GrantState(StrEnum):
     USED_UP = "used_up"
     ENDING = "ending"  # expired; it still pays earlier usage once that month is final
     LAPSED = "lapsed"  # expired, the rest is gone
+    REVOKED = "revoked"  # an operator took the rest back
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def grant_balances(grants: Iterable[Grant], *, now: datetime) -> list[GrantBalan
 def _grant_balance(grant: Grant, rest: int, paid: int, now: datetime) -> GrantBalance:
     lapse = getattr(grant, "lapse", None)
     if lapse is not None:
-        state = GrantState.LAPSED
+        state = GrantState.REVOKED if lapse.revoked_by else GrantState.LAPSED
     elif rest == 0:
         state = GrantState.USED_UP
     else:

@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import groupby
 
 import structlog
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import Exists, OuterRef
 
@@ -24,6 +25,7 @@ from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating, storage_rating
 from billing.services.rating.lease_rating import PriceGap
+from billing.services.tax.showback_tenants import find_showback_tenants
 from broker.models import StaleLease
 from ports.postgres.sql_statements import query_rows
 from tenants.models import Tenant
@@ -31,7 +33,7 @@ from tenants.services.rls import batch_scope, system_scope, tenant_scope
 
 BATCH_SIZE = 500  # months per batch: what one transaction writes, and what is redone if it fails
 DueMonth = tuple[str, str]  # tenant, label of the month
-ChargeUntil = Callable[[Tenant, datetime, datetime], None]
+ChargeUntil = Callable[[Tenant, datetime, datetime], object]
 log = structlog.get_logger(__name__)
 
 
@@ -67,10 +69,11 @@ def _close_batch(batch: Sequence[str], label: str, rating_run: int, now: datetim
     with batch_scope(batch):
         _reset_query_plans()
         rows = BillingPeriod.objects.select_for_update(no_key=True, skip_locked=True)
-        locked = rows.filter(tenant__in=batch, label=label, status=OPEN).order_by("tenant")
+        locked = rows.filter(tenant__in=batch, label=label, status=OPEN, held_at=None).order_by("tenant")
         months = {month.tenant_id: month for month in locked}
         billing_periods.take_tenant_billing_locks(months)  # nobody charges them or changes a price until this commits
         tenant_ids = _simple_tenants(months, label)
+        tenant_ids -= find_showback_tenants(tenant_ids)
         tenant_ids -= lease_rating.rate_leases_of(tenant_ids, run=rating_run)
         tenant_ids -= storage_rating.tenants_with_new_usage(tenant_ids)
         tenants = list(Tenant.objects.filter(pk__in=tenant_ids).order_by("pk"))
@@ -105,13 +108,17 @@ def _simple_tenants(months: Collection[str], label: str) -> set[str]:
 def _split_drafts(months: Collection[int]) -> tuple[list[Invoice], set[int]]:
     """Return the drafts that can become final, and the months of the others.
 
-    The others have no line, or a tax rate that is unknown.
+    The others have no line, a tax rate that is unknown, or come to zero where that is no invoice.
     """
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     unknown = InvoiceTax.objects.filter(invoice=OuterRef("pk"), rate_bp=None).exclude(net=0)
     rows = Invoice.objects.filter(period__in=months, status=InvoiceStatus.DRAFT).order_by("period__span", "tenant")
     found = list(rows.select_related("period").annotate(has_lines=Exists(lines), lacks_tax_rate=Exists(unknown)))
     ready: list[Invoice] = [
-        each for each in found if each.has_lines and not (each.lacks_tax_rate and each.treatment in TAXED_TREATMENTS)
+        each
+        for each in found
+        if each.has_lines
+        and not (each.lacks_tax_rate and each.treatment in TAXED_TREATMENTS)
+        and (each.total or settings.ZERO_INVOICES)
     ]
     return ready, {each.period_id for each in found} - {each.period_id for each in ready}

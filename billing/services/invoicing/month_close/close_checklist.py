@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, Max, Q, Sum
 
 from billing.domain.money import Money
 from billing.domain.tax import TAXED_TREATMENTS
@@ -25,6 +25,7 @@ from billing.models import (
     PaymentStatus,
 )
 from billing.models.corrections import CorrectionStatus
+from billing.models.invoices import OPEN_AMOUNT, OPEN_STATUSES
 from billing.models.periods import OPEN
 from billing.services.invoicing.month_close.close_month import CLOSING_GRACE
 from billing.services.ledger import invariant_checks, ledger_balances
@@ -239,10 +240,8 @@ def _check_issued(label: str) -> CloseCheck:
 
 
 def _check_collected(label: str) -> CloseCheck:
-    final = Invoice.objects.filter(period__label=label, status=InvoiceStatus.FINALIZED)
-    due = _format_totals(
-        final.values_list("currency").annotate(left=Sum(F("total") - F("settled"))).order_by("currency")
-    )
+    final = Invoice.objects.filter(period__label=label, status__in=OPEN_STATUSES)
+    due = _format_totals(final.values_list("currency").annotate(left=Sum(OPEN_AMOUNT)).order_by("currency"))
     stuck = Payment.objects.filter(invoice__in=final, status=PaymentStatus.STUCK)
     waits = sorted(str(payment.invoice) for payment in stuck.select_related("invoice"))
     state = CheckState.ACTION_REQUIRED if waits else CheckState.PENDING if due else CheckState.DONE

@@ -3,11 +3,14 @@
 A final invoice never changes again.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import structlog
+from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus
 from billing.models.periods import CLOSED, OPEN
@@ -21,6 +24,7 @@ from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating, storage_rating
 from billing.services.rating.lease_rating import PriceGap, UnratedInterval
 from billing.services.tax import tax_rates
+from billing.services.tax.showback_tenants import is_showback
 from billing.services.tax.tax_rates import MissingTaxRate
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, StaleLease
@@ -28,6 +32,7 @@ from tenants.models import Tenant
 from tenants.services.errors import ObjectNotFound, ProblemError
 from tenants.services.rls import system_scope, tenant_scope
 
+log = structlog.get_logger(__name__)
 # Leases on a node that became unreachable before midnight end up to half a minute later, backdated; and a
 # transaction that began before midnight has ended by then.
 CLOSING_GRACE = timedelta(minutes=5)
@@ -36,6 +41,10 @@ MAX_TICK_TRIES = 5
 
 class MonthNotOver(ProblemError):
     code, status, title = "month-not-over", 409, "The month is not over"
+
+
+class MonthInReview(ProblemError):
+    code, status, title = "month-in-review", 409, "The month is being reviewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +69,9 @@ class CloseResult:
 def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None:
     """Close one month; return its final invoice, or None if nothing was used.
 
-    Repeating it does nothing. Raises MonthNotOver before the month ends, PriceGap if some usage has no
-    price, MissingTaxRate if a tax rate is missing, AdjustmentFailed if an agreement cannot be computed, and
-    StaleLease while it is unknown until when a lease ran.
+    Repeating it does nothing. Raises MonthNotOver before the month ends, MonthInReview while it is held or
+    reviewed, PriceGap if some usage has no price, MissingTaxRate if a tax rate is missing, AdjustmentFailed if
+    an agreement cannot be computed, and StaleLease while it is unknown until when a lease ran.
     """
     with tenant_scope(tenant.pk):
         month = BillingPeriod.objects.select_for_update(no_key=True).filter(tenant=tenant, label=label).first()
@@ -70,6 +79,7 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
             raise ObjectNotFound(f"Month {label} was not found.", fix="List the invoices to see the available months.")
         if month.status == OPEN:
             _check_month_over(month, now)
+            _check_reviewed(month, now)
             _close_month(tenant, month, now)
         return Invoice.objects.exclude(status=InvoiceStatus.VOID).filter(period=month).first()
 
@@ -81,6 +91,7 @@ def close_due_months(*, now: datetime, most: int | None = None) -> CloseResult:
     """
     closed, gaps, waits, held = 0, list[UnratedInterval](), list[MonthWaiting](), set[str]()
     billing_periods.create_missing_periods(now=now)
+    _begin_reviews(now)
     due = _due_months(now)
     if most is None:
         closed = batch_close.close_simple_months(due, charge_until=_charge_until, now=now)
@@ -98,7 +109,7 @@ def close_due_months(*, now: datetime, most: int | None = None) -> CloseResult:
         except PriceGap as gap:
             gaps += gap.gaps
             held.add(tenant_id)
-        except (StaleLease, MissingTaxRate, AdjustmentFailed, DatabaseError) as unsettled:
+        except (StaleLease, MissingTaxRate, AdjustmentFailed, MonthInReview, DatabaseError) as unsettled:
             waits.append(_record_waiting(tenant_id, label, unsettled))
             held.add(tenant_id)
         else:
@@ -119,8 +130,39 @@ def _record_waiting(tenant_id: str, label: str, why: Exception) -> MonthWaiting:
 
 def _due_months(now: datetime) -> list[tuple[str, str]]:
     with system_scope():
-        over = BillingPeriod.objects.filter(status=OPEN, span__endswith__lte=now - CLOSING_GRACE)
+        over = BillingPeriod.objects.filter(
+            Q(approved_at__isnull=False) | Q(span__endswith__lte=now - CLOSING_GRACE - review_time()),
+            status=OPEN,
+            held_at=None,
+            span__endswith__lte=now - CLOSING_GRACE,
+        )
         return list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
+
+
+def review_time() -> timedelta:
+    """Return how long a month is reviewed before its invoice is final."""
+    return timedelta(hours=settings.INVOICE_REVIEW_HOURS)
+
+
+def review_ends_at(month: BillingPeriod) -> datetime:
+    """Return when a month closes unless somebody holds it."""
+    return month.span.upper + CLOSING_GRACE + review_time()  # type: ignore[no-any-return]
+
+
+def _begin_reviews(now: datetime) -> None:
+    """Charge months up to their end once they are over, so that the reviewed draft is complete."""
+    if not settings.INVOICE_REVIEW_HOURS:
+        return
+    with system_scope():
+        over = BillingPeriod.objects.filter(status=OPEN, review_since=None, span__endswith__lte=now - CLOSING_GRACE)
+        found = list(over.order_by("span", "tenant").values_list("tenant_id", "label"))
+    for tenant_id, label in found:
+        with suppress(PriceGap, StaleLease, AdjustmentFailed, DatabaseError), tenant_scope(tenant_id):
+            tenant = Tenant.objects.get(pk=tenant_id)
+            month = BillingPeriod.objects.select_for_update(no_key=True).get(tenant=tenant, label=label)
+            _charge_until(tenant, month.span.upper, now)
+            drafts.refresh_drafts(tenant, now=now)
+            BillingPeriod.objects.filter(pk=month.pk).update(review_since=now)
 
 
 def _settle_prepaid_usage(tenant_id: str, label: str, now: datetime) -> None:
@@ -146,28 +188,39 @@ def _check_month_over(month: BillingPeriod, now: datetime) -> None:
         )
 
 
+def _check_reviewed(month: BillingPeriod, now: datetime) -> None:
+    if month.held_at:
+        raise MonthInReview(f"{month.label} is held: {month.held_reason}", fix="Approve it to close it.")
+    if month.approved_at is None and now < (ends := review_ends_at(month)):
+        raise MonthInReview(
+            f"{month.label} is reviewed until {ends.isoformat()}.", fix="Wait until then, or approve it now."
+        )
+
+
 def _close_month(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
-    _charge_until(tenant, month.span.upper, now)
+    unobserved = _charge_until(tenant, month.span.upper, now)
     billing_periods.ensure_periods(tenant, since=month.span.lower, until=now)  # late usage must find an open month
     drafts.refresh_drafts(tenant, now=now, closes=month)
     invoice = _take_draft(month)
     if invoice:
         tax_rates.check_tax_known(invoice)
-        finalization.finalize_invoice(invoice, tenant, month, now)
+        invoice.unobserved_leases = unobserved
+        finalize = finalization.finalize_report if is_showback(tenant.pk) else finalization.finalize_invoice
+        finalize(invoice, tenant, month, now)
     prepaid_holds.release_invoiced_month(month)
     month.status, month.closed_at = CLOSED, now
     month.blocked_reason = ""
     month.save(update_fields=["status", "closed_at", "blocked_reason"])
-    if invoice:
+    if invoice and invoice.status != InvoiceStatus.REPORTED:
         posting.post_invoices([invoice.pk], now=now)
 
 
 def _take_draft(month: BillingPeriod) -> Invoice | None:
-    """Return the draft that becomes final; delete an empty one, which would take a number."""
+    """Return the draft that becomes final; delete one that says nothing, which would take a number."""
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     rows = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
     found = rows.annotate(says_something=Exists(lines), agreed_on=adjustment_facts.HAS_AGREEMENTS).first()
-    if found and not found.says_something:
+    if found and (not found.says_something or (found.total == 0 and not settings.ZERO_INVOICES)):
         found.delete()
         return None
     if found and (found.agreed_on or month_adjustments.has_terms(found.tenant_id)):
@@ -175,18 +228,22 @@ def _take_draft(month: BillingPeriod) -> Invoice | None:
     return found
 
 
-def _charge_until(tenant: Tenant, boundary: datetime, now: datetime) -> None:
-    """Charge the usage of leases and volumes up to the boundary."""
-    _split_running_leases(tenant, boundary)
+def _charge_until(tenant: Tenant, boundary: datetime, now: datetime) -> list[str]:
+    """Charge the usage of leases and volumes up to the boundary.
+
+    Returns the leases that are left out, because they have not been observed since for too long.
+    """
+    unobserved = _split_running_leases(tenant, boundary, now)
     lease_rating.rate_tenant_leases(tenant, now=now)
     storage_rating.close_open_intervals(tenant, at=boundary)
     storage_rating.rate_tenant_volumes(tenant, now=now)
+    return unobserved
 
 
-def _split_running_leases(tenant: Tenant, boundary: datetime) -> None:
+def _split_running_leases(tenant: Tenant, boundary: datetime, now: datetime) -> list[str]:
     """Split the open interval of every lease that runs across the boundary.
 
-    This month's part can then be charged.
+    This month's part can then be charged. Returns the leases that the month does not wait for any longer.
     """
     for _ in range(MAX_TICK_TRIES):
         running = Lease.objects.select_related("offering").filter(
@@ -194,7 +251,11 @@ def _split_running_leases(tenant: Tenant, boundary: datetime) -> None:
         )
         stale = [lease for lease in running if not lease.add_metering_tick(at=boundary)]
         if not stale:
-            return
+            return []
+    wait = timedelta(hours=settings.MONTH_CLOSE_UNOBSERVED_HOURS)
+    if wait and now >= boundary + CLOSING_GRACE + wait:
+        log.warning("month closes without unobserved leases", tenant=tenant.pk, leases=len(stale))
+        return sorted(lease.pk for lease in stale)
     first = min(lease.pk for lease in stale)
     raise StaleLease(
         f"{len(stale)} active leases, {first} the first, have no heartbeat since {boundary.isoformat()} yet or"

@@ -8,10 +8,13 @@ from django.db.models import Count
 
 from billing.domain.dunning import DunningAction, DunningStage, next_stage_at
 from billing.domain.money import Money
-from billing.models import DunningStep, Invoice, InvoiceStatus
+from billing.models import BankReceipt, DunningStep, Invoice
+from billing.models.invoices import OPEN_STATUSES
 from billing.models.payments import UNSETTLED
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
+from billing.services.ledger import ledger_balances
 from billing.services.payments import disputed_amounts
+from billing.services.payments.bank_statements import entry_matching
 from billing.services.payments.dunning import dunning_emails, dunning_plan, overdue_status
 from broker.domain.lifecycle.states import EndReason
 from broker.models import Lease
@@ -33,7 +36,7 @@ def run_dunning(*, now: datetime) -> int:
     if not steps:
         return 0
     with system_scope():
-        late = Invoice.objects.filter(status=InvoiceStatus.FINALIZED, due_at__lte=now - steps[0].after)
+        late = Invoice.objects.filter(status__in=OPEN_STATUSES, due_at__lte=now - steps[0].after)
         open_ = (
             disputed_amounts.collectible_invoices(late).annotate(taken=Count("reminders")).filter(taken__lt=len(steps))
         )
@@ -92,17 +95,29 @@ def _due_stage(invoice_id: str, steps: tuple[DunningStage, ...], now: datetime) 
     if minor <= 0:
         return None
     is_email = step.action is DunningAction.REMIND
-    return (step, minor) if is_email or _may_escalate(invoice, steps, len(done), now) else None
+    return (step, minor) if is_email or _may_escalate(invoice, steps, len(done), minor, now) else None
 
 
-def _may_escalate(invoice: Invoice, steps: tuple[DunningStage, ...], n: int, now: datetime) -> bool:
+def _may_escalate(invoice: Invoice, steps: tuple[DunningStage, ...], n: int, minor: int, now: datetime) -> bool:
     """Return whether a stage beyond a reminder may be next.
 
-    Nothing may be disputed, and the last answer must be old enough.
+    Nothing may be disputed, the last answer or returned transfer must be old enough, and no money of the
+    tenant may be with us unassigned: on its balance, or on a statement that nobody has decided yet.
     """
-    answered = disputed_amounts.last_answered_at(invoice)
     between = steps[n].after - (steps[n - 1].after if n else timedelta())
-    return not disputed_amounts.open_disputes_of(invoice) and (answered is None or answered + between <= now)
+    lately = (disputed_amounts.last_answered_at(invoice), _last_reversed_at(invoice))
+    return (
+        not disputed_amounts.open_disputes_of(invoice)
+        and all(at is None or at + between <= now for at in lately)
+        and ledger_balances.available_balance(invoice.tenant_id, invoice.currency) < minor
+        and not entry_matching.has_undecided_money(invoice.tenant_id)
+    )
+
+
+def _last_reversed_at(invoice: Invoice) -> datetime | None:
+    """Return when a transfer that had paid a part of an invoice was last reversed."""
+    found = BankReceipt.objects.filter(parts__invoice=invoice, reversed_at__isnull=False)
+    return found.order_by("-reversed_at").values_list("reversed_at", flat=True).first()
 
 
 def _record_stage(invoice: Invoice, tenant: Tenant, step: DunningStage, minor: int, now: datetime) -> None:

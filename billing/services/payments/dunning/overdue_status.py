@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from billing.domain.dunning import DunningAction
 from billing.domain.money import Money
-from billing.models import AccountStatus, AccountTerms, DunningStep, Invoice, InvoiceStatus
+from billing.models import AccountStatus, AccountTerms, DunningStep, Invoice, InvoiceStatus, WriteOff
+from billing.models.invoices import OPEN_STATUSES
 from billing.services.funds.accounts import account_terms
 from billing.services.payments import disputed_amounts
 from tenants.models import Tenant
@@ -14,6 +15,7 @@ from tenants.services.actors import BILLING
 from tenants.services.rls import system_scope, tenant_scope
 
 DUNNING_PREFIX = "Overdue: "  # prefix of reasons set by dunning
+WRITTEN_OFF_PREFIX = "Written off: "
 PAID_REASON = "All overdue amounts are paid or disputed."
 STATUS_BY_ACTION = {DunningAction.REMIND: AccountStatus.GRACE, DunningAction.SUSPEND: AccountStatus.SUSPENDED}
 STATUS_ORDER = list(AccountStatus)
@@ -39,28 +41,55 @@ def restore_account_status(tenant: Tenant, invoice: Invoice, *, now: datetime) -
         lower_account_status(tenant, DunningAction(last.action), invoice, minor=minor, now=now)
 
 
+def suspend_written_off(tenant: Tenant, invoice: Invoice, written: WriteOff, *, now: datetime) -> None:
+    """Suspend a tenant whose invoice is not collected any more, until it pays after all."""
+    found = account_terms.terms_of(tenant)
+    if found.account_status == AccountStatus.SUSPENDED:
+        return
+    why = f"{WRITTEN_OFF_PREFIX}{Money(written.minor, written.currency)} of invoice {invoice}."
+    account_terms.set_account_terms(
+        tenant, payment=found.payment, account_status=AccountStatus.SUSPENDED, why=why, actor=BILLING, now=now
+    )
+
+
 def clear_overdue_statuses(*, now: datetime) -> int:
     """Clear the overdue status of tenants with no undisputed overdue invoice left; return how many."""
+    with system_scope():
+        found = list(_paid_up().values_list("tenant_id", flat=True))
+    for tenant_id in found:
+        with tenant_scope(tenant_id):
+            _set_good(tenant_id, now)
+    return len(found)
+
+
+def clear_overdue_status(tenant_id: str, *, now: datetime) -> None:
+    """Clear one tenant's overdue status if nothing is overdue any more; in its RLS scope."""
+    if _paid_up().filter(tenant=tenant_id).exists():
+        _set_good(tenant_id, now)
+
+
+def _paid_up() -> QuerySet[AccountTerms]:
+    """Return the terms that dunning lowered, of tenants that owe nothing overdue or written off."""
     reminded = Invoice.objects.filter(
         Exists(DunningStep.objects.filter(invoice=OuterRef("pk"))),
         tenant=OuterRef("tenant"),
-        status=InvoiceStatus.FINALIZED,
+        status__in=OPEN_STATUSES,
     )
     due = disputed_amounts.collectible_invoices(reminded)
-    with system_scope():
-        paid = AccountTerms.objects.filter(~Exists(due), why__startswith=DUNNING_PREFIX).exclude(
-            account_status=AccountStatus.GOOD
-        )
-        found = list(paid.values_list("tenant_id", flat=True))
-    for tenant_id in found:
-        with tenant_scope(tenant_id):
-            tenant = Tenant.objects.get(pk=tenant_id)
-            account_terms.set_account_terms(
-                tenant,
-                payment=account_terms.terms_of(tenant).payment,
-                account_status=AccountStatus.GOOD,
-                why=PAID_REASON,
-                actor=BILLING,
-                now=now,
-            )
-    return len(found)
+    lost = Invoice.objects.filter(tenant=OuterRef("tenant"), status=InvoiceStatus.UNCOLLECTIBLE)
+    by_dunning = Q(why__startswith=DUNNING_PREFIX) | Q(why__startswith=WRITTEN_OFF_PREFIX)
+    return AccountTerms.objects.filter(by_dunning, ~Exists(due), ~Exists(lost)).exclude(
+        account_status=AccountStatus.GOOD
+    )
+
+
+def _set_good(tenant_id: str, now: datetime) -> None:
+    tenant = Tenant.objects.get(pk=tenant_id)
+    account_terms.set_account_terms(
+        tenant,
+        payment=account_terms.terms_of(tenant).payment,
+        account_status=AccountStatus.GOOD,
+        why=PAID_REASON,
+        actor=BILLING,
+        now=now,
+    )

@@ -8,6 +8,7 @@ from billing.domain.money import InvalidAmount, Money, exponent_of, parse_amount
 from billing.models import PaymentStatus, TopUp
 from billing.models.payments import UNSETTLED
 from billing.services.payments.topups.topup_collection import TOPUPS
+from billing.services.tax.showback_tenants import is_showback
 from ports import payments
 from ports.payments import PaymentGateway
 from ports.postgres import sql_statements
@@ -30,6 +31,8 @@ def open_topup(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, windo
     Raises InvalidValue for an amount out of bounds, TopUpRefused while another is pending or if no gateway is set.
     """
     check_topup_amount(minor, tenant.currency)
+    if is_showback(tenant.pk):
+        raise TopUpRefused(f"{tenant.name} pays nothing: its costs are only shown.", fix="No action is needed.")
     with sql_statements.prepared_cursor() as cursor:
         # Of two concurrent requests, the second finds the first's top-up.
         cursor.execute(TOPUP_LOCK_SQL, [tenant.pk])

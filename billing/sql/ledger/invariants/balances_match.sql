@@ -6,6 +6,10 @@ SELECT tenant_id FROM (
        SELECT d.tenant_id, i.currency, -d.minor
          FROM billing_balancedraw d JOIN billing_invoice i ON i.id = d.invoice_id
         UNION ALL
+       SELECT r.tenant_id, r.currency, r.minor - coalesce((
+              SELECT sum(p.minor) FROM billing_bankreceiptpart p WHERE p.receipt_id = r.id), 0)
+         FROM billing_bankreceipt r WHERE r.reversed_at IS NULL
+        UNION ALL
        SELECT tenant_id, currency, -minor FROM billing_refund
         WHERE status <> 'declined' AND returned_at IS NULL
         UNION ALL

@@ -2,7 +2,7 @@
 SELECT i.id FROM billing_invoice i
  WHERE i.finalized_at BETWEEN %(now)s::timestamptz - interval '2 days'
                           AND %(now)s::timestamptz - interval '30 minutes'
-   AND i.total <> 0
+   AND i.total <> 0 AND i.status <> 'reported'
    AND NOT EXISTS (SELECT FROM billing_ledgertransfer t WHERE t.idem = (i.id || ':total') COLLATE "C")
  UNION ALL
 SELECT p.id FROM billing_payment p

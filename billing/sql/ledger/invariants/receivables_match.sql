@@ -8,4 +8,5 @@ SELECT i.id FROM billing_invoice i
         WHERE t.idem > (i.id || ':') COLLATE "C" AND t.idem < (i.id || ';') COLLATE "C") owed ON true
  WHERE i.id IN (SELECT l.ref FROM billing_ledgertransfer l
                  WHERE l.recorded_at > %(now)s::timestamptz - interval '2 days')
-   AND owed.minor <> CASE WHEN i.status IN ('finalized', 'uncollectible') THEN i.total - i.settled ELSE 0 END
+   AND owed.minor <> CASE WHEN i.status IN ('finalized', 'partially_paid') THEN i.total - i.settled - i.received
+                          ELSE 0 END

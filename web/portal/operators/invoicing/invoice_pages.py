@@ -46,7 +46,14 @@ from web.portal.operators.page_context import (
 )
 
 LINE_FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
-STATE_FILTERS = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
+STATE_FILTERS = (
+    InvoiceStatus.DRAFT,
+    InvoiceStatus.FINALIZED,
+    InvoiceStatus.PARTIALLY_PAID,
+    InvoiceStatus.PAID,
+    InvoiceStatus.UNCOLLECTIBLE,
+    InvoiceStatus.VOID,
+)
 MOST_DISPUTES = 20
 INVOICE_HEADS = (
     "invoice", "number", "status", "month", "tenant", "tenant_name", "finalized_at", "due_at", "paid_at", "treatment",

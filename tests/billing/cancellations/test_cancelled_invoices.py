@@ -1,0 +1,157 @@
+"""Invoices cancelled by a credit note and issued again from corrected usage."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from billing.models import BillingPeriod, Invoice, RatedCharge
+from billing.services.agreements import commitments
+from billing.services.agreements.discounts import tenant_discounts
+from billing.services.agreements.discounts.discount_terms import DiscountTerms
+from billing.services.cancellations.cancelled_invoices import NotRebillable, cancel_and_reopen
+from billing.services.documents import invoice_bundles, stored_bundles
+from billing.services.invoicing.corrections import correction_approvals, correction_proposals
+from billing.services.invoicing.month_close import close_month, month_reviews
+from billing.services.rating import lease_rating
+from billing.verify import verify
+from broker.models import Lease
+from tenants.models import Project, Tenant
+from tenants.services.actors import Actor
+from tenants.services.rls import tenant_scope
+from tests.billing.bank_receipts.receipts import assert_books_hold, balance_of, receive, tenant_of
+from tests.billing.credit_notes.issued_notes import create_november_invoice, create_october_invoice_of, issue_note
+from tests.billing.grants.grant_setup import create_grant
+from tests.billing.histories import EURO, HOUR, OPERATOR, add_ended_lease, create_customer, create_priced_offering, utc
+from tests.billing.payments.payable_invoices import NOW, create_draft_invoice, create_final_invoice, reload_invoice
+from tests.billing.tax.taxed_tenants import ATELIER, set_billing_details
+
+pytestmark = pytest.mark.django_db
+BY: dict[str, Any] = {"actor": OPERATOR, "now": NOW + timedelta(days=1)}
+LATER = NOW + timedelta(days=2)
+
+
+def cancel(invoice: Invoice) -> Invoice:
+    return cancel_and_reopen(invoice, why="the price was wrong", **BY)
+
+
+def issue_again(invoice: Invoice) -> Invoice:
+    """Approve the reopened month, close it, and return the new invoice."""
+    with tenant_scope(invoice.tenant_id):
+        month = BillingPeriod.objects.get(pk=invoice.period_id)
+    month_reviews.approve_month(month, **BY)
+    found = close_month.close_period(tenant_of(invoice), month.label, now=LATER)
+    assert found is not None
+    return found
+
+
+def verified(invoice: Invoice, *, stored: bool = False) -> list[str]:
+    """Return what verify.py finds wrong in an invoice's bundle."""
+    with tenant_scope(invoice.tenant_id):
+        content = stored_bundles.read_stored_bundle(invoice)
+        assert (content is not None) == stored
+        if content is None:
+            content = invoice_bundles.build_bundle(invoice).whole(most=10**9)
+    assert content is not None
+    return verify.check(content).differences
+
+
+def test_invoice_is_cancelled_once_and_issued_again_under_a_new_number() -> None:
+    old = create_final_invoice()
+    assert cancel(old).pk == cancel(old).pk
+    assert reload_invoice(old).status == "void"
+    assert close_month.close_due_months(now=LATER).months == 0  # held until somebody approves it
+    new = issue_again(old)
+    assert (str(old), str(new), new.rebills, new.total) == ("2026-10-0001", "2026-10-0002", old.pk, 200)
+    assert (verified(new), verified(reload_invoice(old), stored=True)) == ([], [])
+    assert_books_hold(LATER)
+
+
+def test_corrected_usage_is_on_the_new_invoice() -> None:
+    old = create_october_invoice_of(200, 105)
+    cancel(old)
+    with tenant_scope(old.tenant_id):
+        lease = tenant_leases(old)[0]
+    proposal = correction_proposals.propose_lease_correction(
+        lease, charge=False, since=utc("2026-10-01 00:00:00"), until=utc("2026-10-01 00:30:00"), why="it was down", **BY
+    )
+    other = Actor("staff", "usr_other", "other@example.org")
+    correction_approvals.approve_correction(proposal, seen=proposal.seal, actor=other, now=BY["now"])
+    new = issue_again(old)
+    assert (reload_invoice(old).total, new.total) == (305, 205)
+    assert (verified(new), verified(reload_invoice(old), stored=True)) == ([], [])
+    assert_books_hold(LATER)
+
+
+def tenant_leases(invoice: Invoice) -> list[Any]:
+    return list(Lease.objects.filter(tenant=invoice.tenant_id).order_by("pk"))
+
+
+def test_paid_money_pays_the_new_invoice_and_the_rest_stays_on_the_balance() -> None:
+    old = create_final_invoice()
+    receive(old, 250)
+    cancel(old)
+    assert balance_of(old) == 250
+    new = issue_again(old)
+    assert (new.settled, new.due, balance_of(old)) == (200, 0, 50)
+    assert_books_hold(LATER)
+
+
+def test_new_address_is_on_the_new_invoice_only() -> None:
+    old = create_final_invoice()
+    cancel(old)
+    with tenant_scope(old.tenant_id):
+        set_billing_details(tenant_of(old), ATELIER)
+    new = issue_again(old)
+    assert new.customer is not None
+    assert new.customer["name"] == ATELIER.name
+    assert (reload_invoice(old).customer or {})["name"] != ATELIER.name
+
+
+def test_discounts_commitments_and_grants_apply_again_but_only_once() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(4 * EURO)
+    add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
+    add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
+    tenant_discounts.give_discount(
+        tenant, DiscountTerms("Partner", percent_bp=1000), first_month="2026-10", months=1, actor=OPERATOR,
+        now=utc("2026-10-01 00:00:00"),
+    )  # fmt: skip
+    commitments.create_commitment(
+        tenant, offering, units=1, nano_per_hour=3 * EURO, since=utc("2026-10-05 00:00:00"),
+        until=utc("2026-10-05 01:00:00"), actor=OPERATOR, now=utc("2026-10-01 00:00:00"),
+    )  # fmt: skip
+    grant = create_grant(tenant, 100)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    old = close_month.close_period(tenant, "2026-10", now=NOW)
+    assert old is not None
+    assert (old.total, old.settled) == (630, 100)
+    cancel(old)
+    new = issue_again(old)
+    assert (new.total, new.settled, new.due) == (630, 100, 530)
+    assert (verified(new), verified(reload_invoice(old), stored=True)) == ([], [])
+    with tenant_scope(tenant.pk):
+        assert grant.returns.count() == 1
+    assert_books_hold(LATER)
+
+
+def test_late_usage_of_a_later_month_is_not_billed_on_a_reopened_one() -> None:
+    old = create_final_invoice()
+    november = create_november_invoice(old, 100)
+    cancel_and_reopen(old, why="wrong", actor=OPERATOR, now=utc("2026-12-02 00:00:00"))
+    with tenant_scope(old.tenant_id):
+        tenant, project = Tenant.objects.get(pk=old.tenant_id), Project.objects.get(tenant=old.tenant_id)
+    add_ended_lease(project, create_priced_offering(EURO), utc("2026-11-10 00:00:00"), HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=utc("2026-12-02 00:00:00"))
+    with tenant_scope(tenant.pk):
+        charged = RatedCharge.objects.filter(period_id=november.period_id).values("billed_period_id")
+        carried = set(BillingPeriod.objects.filter(pk__in=charged).values_list("label", flat=True))
+    assert carried == {"2026-11", "2026-12"}
+
+
+def test_invoices_that_cannot_be_issued_again_say_why() -> None:
+    draft, credited = create_draft_invoice(), create_october_invoice_of(200, 100)
+    issue_note(credited, {1: 50})
+    for invoice, why in ((draft, "is draft"), (credited, "already credits a part")):
+        with pytest.raises(NotRebillable, match=why):
+            cancel(invoice)
