@@ -109,9 +109,9 @@ GERMAN_TEXTS = {
     "for information": "zur Information",
     "No payment is due.": "Es ist nichts zu zahlen.",
     "Charged later": "Später berechnet",
-    "These leases could not be observed at the end of the month. What they used since their last sign of life is"
-    " charged with a later invoice: {leases}.": "Diese Leases konnten am Monatsende nicht beobachtet werden. Was sie"
-    " seit ihrem letzten Lebenszeichen genutzt haben, wird mit einer späteren Rechnung berechnet: {leases}.",
+    "These leases could not be observed at the end of the month. Their usage that is not listed above is charged with"
+    " a later invoice: {leases}.": "Diese Leases konnten am Monatsende nicht beobachtet werden. Ihre Nutzung, die oben"
+    " nicht aufgeführt ist, wird mit einer späteren Rechnung berechnet: {leases}.",
     "Replaces": "Ersetzt",
     "This invoice replaces invoice {number}, which credit note {notes} cancelled.": "Diese Rechnung ersetzt die"
     " Rechnung {number}, die durch die Gutschrift {notes} storniert wurde.",

@@ -20,6 +20,7 @@ class BankStatement(models.Model):
     format = models.CharField(max_length=8)  # camt053 or csv
     entries_found = models.PositiveIntegerField()
     entries_new = models.PositiveIntegerField()
+    is_repeated = False  # whether this import was asked for again, and changed nothing
     imported_at = models.DateTimeField()
     imported_by = models.CharField(max_length=MAX_PERSON_LENGTH)
 

@@ -1093,9 +1093,9 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/offerings/<str:pk>/preview": fleet(thing="offering", audited=True),
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
-    "api/v1/ops/price-versions/<str:pk>": fleet(thing="own price", audited=True, PATCH=STAFF),
+    "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True, PATCH=STAFF),
     "api/v1/ops/invoices": fleet(audited=True),
-    "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
+    "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True, PATCH=STAFF),
     "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"POST": STAFF}, thing="invoice", writes_on_get=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/xrechnung": fleet(thing="e-invoice", audited=True),
@@ -1123,11 +1123,19 @@ ROWS: dict[str, Row] = {
     },
     **{
         f"api/v1/ops/{noun.replace(' ', '-').replace('entry', 'entrie')}s{rest}": row
-        for noun in ("bank receipt", "bank entry", "bank statement", "month review")
-        for rest, row in (("", fleet(audited=True)), ("/<str:pk>", fleet(thing=noun, audited=True)))
+        for noun, makes, changes in (
+            ("bank receipt", {"POST": STAFF}, {"PATCH": STAFF}),
+            ("bank entry", {}, {"PATCH": STAFF}),
+            ("bank statement", {"POST": STAFF}, {}),
+            ("month review", {}, {"PATCH": STAFF}),
+        )
+        for rest, row in (
+            ("", fleet(audited=True, **makes)),
+            ("/<str:pk>", fleet(thing=noun, audited=True, **changes)),
+        )
     },
     "api/v1/ops/grants": fleet(POST=STAFF, audited=True),
-    "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
+    "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True, PATCH=STAFF),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/xrechnung": fleet(thing="credit note", audited=True),
     "api/v1/ops/payment-terms": fleet(audited=True),

@@ -88,7 +88,7 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
     due = AmountField("due", help_text="Amount due; zero for a draft.")
     replaces = serializers.CharField(source="rebills", help_text="ID of the cancelled invoice that it replaces.")
     unobserved_leases = serializers.ListField(
-        child=serializers.CharField(), help_text="Leases whose last seconds of the month are on a later invoice."
+        child=serializers.CharField(), help_text="Leases whose missing usage of the month is on a later invoice."
     )
     bank_account = BankAccountOut(allow_null=True, help_text="Account for bank transfers; set at finalization.")
     payment_reference = serializers.CharField(help_text="What a bank transfer should say; empty for a draft.")

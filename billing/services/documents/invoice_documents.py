@@ -18,9 +18,9 @@ from billing.domain.documents import (
     TwoLineCell,
     group_rows,
 )
-from billing.domain.parties import BankAccount
 from billing.domain.tax import TREATMENT_TEXTS, TaxTreatment
 from billing.models import BalanceDraw, GrantDraw, Invoice, InvoiceStatus
+from billing.services.documents import invoice_notes
 from billing.services.documents.document_parties import (
     invoice_customer,
     invoice_format,
@@ -55,11 +55,6 @@ CHECK_NOTE = (
     " every amount above on your own computer. Download both from the invoice's page."
 )
 
-LATER_TEXT = (
-    "These leases could not be observed at the end of the month. What they used since their last sign of life is"
-    " charged with a later invoice: {leases}."
-)
-REPLACED_TEXT = "This invoice replaces invoice {number}, which credit note {notes} cancelled."
 DISPUTE_NOTE = (
     "You can dispute any line on the invoice's page until the end of {day}. Disputed amounts are not collected until"
     " the dispute is resolved."
@@ -110,9 +105,7 @@ def invoice_document(invoice: Invoice) -> Document:
                 f"python verify.py {bundle_file_name(invoice)}",
             ),
             *_dispute_notes(invoice, words, zone),
-            *_transfer_notes(invoice, words),
-            *_later_usage_notes(invoice, words),
-            *_replaced_notes(invoice, words),
+            *invoice_notes.state_notes(invoice, words),
         ),
         foot=words.text("Invoice {number} · {id} · {tenant}", number=number, id=invoice.pk, tenant=invoice.tenant_id),
         draft=not final,
@@ -219,35 +212,6 @@ def _describe_settled(invoice: Invoice, words: DocumentFormat, granted: int, dra
         return []
     total = words.amount(invoice.total, invoice.currency)
     return [words.text("Of {total}, {parts}.", total=total, parts=words.text(" and ").join(parts))]
-
-
-def _later_usage_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
-    """Return the leases whose last seconds of the month are charged with a later invoice."""
-    if not invoice.unobserved_leases:
-        return []
-    leases = ", ".join(invoice.unobserved_leases)
-    return [DocumentNote(words.text("Charged later"), words.text(LATER_TEXT, leases=leases))]
-
-
-def _replaced_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
-    """Return the cancelled invoice that this one replaces."""
-    if not invoice.rebills:
-        return []
-    old = Invoice.objects.select_related("period").get(pk=invoice.rebills)
-    notes = ", ".join(str(each) for each in old.credit_notes.all())
-    return [DocumentNote(words.text("Replaces"), words.text(REPLACED_TEXT, number=old, notes=notes))]
-
-
-def _transfer_notes(invoice: Invoice, words: DocumentFormat) -> list[DocumentNote]:
-    """Return the account and the reference for a bank transfer."""
-    if not invoice.bank_account or not invoice.number:
-        return []
-    account = BankAccount(**invoice.bank_account)
-    parts = [words.text("Account holder {name}", name=account.holder), f"IBAN {account.iban_in_groups}"]
-    parts += [f"BIC {account.bic}"] if account.bic else []
-    parts += [account.bank] if account.bank else []
-    text = words.text("{account}. Reference:", account=", ".join(parts))
-    return [DocumentNote(words.text("Bank transfer"), text, invoice.payment_reference)]
 
 
 def _has_reductions(lines: list[NamedLine]) -> bool:

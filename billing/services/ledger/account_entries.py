@@ -20,6 +20,9 @@ ENTRY_TEXTS = {
     TransferKind.DRAW: "Invoice {} paid from your balance",
     TransferKind.TOPUP: "Top-up {}",
     TransferKind.REFUND: "Refund of invoice {} to your payment card",
+    TransferKind.RECEIPT: "Bank transfer {}",
+    TransferKind.REVERSAL: "Bank transfer {} taken back",
+    TransferKind.WRITE_OFF: "Invoice {} not collected",
 }
 RETURNED_TEXT = "Failed refund of invoice {} to your payment card"
 GRANT_TEXT = "Invoice {} paid by credits"

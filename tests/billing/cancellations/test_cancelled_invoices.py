@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from billing.models import BillingPeriod, Invoice, RatedCharge
+from billing.models import BillingPeriod, Invoice, PriceVersion, RatedCharge
 from billing.services.agreements import commitments
 from billing.services.agreements.discounts import tenant_discounts
 from billing.services.agreements.discounts.discount_terms import DiscountTerms
 from billing.services.cancellations.cancelled_invoices import NotRebillable, cancel_and_reopen
 from billing.services.documents import invoice_bundles, stored_bundles
-from billing.services.invoicing.corrections import correction_approvals, correction_proposals
+from billing.services.invoicing.corrections import correction_approvals, correction_bookings, correction_proposals
 from billing.services.invoicing.month_close import close_month, month_reviews
 from billing.services.rating import lease_rating
 from billing.verify import verify
@@ -20,6 +20,12 @@ from tenants.models import Project, Tenant
 from tenants.services.actors import Actor
 from tenants.services.rls import tenant_scope
 from tests.billing.bank_receipts.receipts import assert_books_hold, balance_of, receive, tenant_of
+from tests.billing.corrections.correction_setup import (
+    approve_correction,
+    close_period,
+    create_ten_hour_lease,
+    propose_price,
+)
 from tests.billing.credit_notes.issued_notes import create_november_invoice, create_october_invoice_of, issue_note
 from tests.billing.grants.grant_setup import create_grant
 from tests.billing.histories import EURO, HOUR, OPERATOR, add_ended_lease, create_customer, create_priced_offering, utc
@@ -79,6 +85,20 @@ def test_corrected_usage_is_on_the_new_invoice() -> None:
     correction_approvals.approve_correction(proposal, seen=proposal.seal, actor=other, now=BY["now"])
     new = issue_again(old)
     assert (reload_invoice(old).total, new.total) == (305, 205)
+    assert (verified(new), verified(reload_invoice(old), stored=True)) == ([], [])
+    assert_books_hold(LATER)
+
+
+def test_corrected_price_is_on_the_new_invoice() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    old = close_period(tenant)
+    cancel(old)
+    version = PriceVersion.objects.get(offering=lease.offering_id)
+    correction = propose_price(version, 150, now=BY["now"])
+    assert approve_correction(correction, now=BY["now"]).status == "approved"
+    assert correction_bookings.book_approved_corrections(now=BY["now"]) == 1
+    new = issue_again(old)
+    assert (reload_invoice(old).total, new.total) == (2000, 1500)
     assert (verified(new), verified(reload_invoice(old), stored=True)) == ([], [])
     assert_books_hold(LATER)
 

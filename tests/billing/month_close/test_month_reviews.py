@@ -11,8 +11,11 @@ from billing.services.invoicing.month_close.close_month import MonthInReview
 from billing.services.invoicing.month_close.month_reviews import NotReviewable
 from billing.services.payments.dunning import dunning_steps
 from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import EndReason, LeaseState
 from tenants.models import AuditEvent, Tenant
 from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.agreements.agreed_terms import verify_invoice
+from tests.billing.documents.sample_documents import document_text, document_words
 from tests.billing.histories import (
     EURO,
     HOUR,
@@ -117,6 +120,15 @@ def test_month_closes_without_a_lease_that_nobody_observed_for_days(settings: An
     assert close_month.close_due_months(now=END + 3 * DAY).months == 1
     invoice = next(each for each in invoices_of(tenant) if each.status == "finalized")
     assert (invoice.total, invoice.unobserved_leases) == (100, [silent.pk])
+    assert f"is charged with a later invoice: {silent.pk}." in document_words(document_text(invoice))
+    with tenant_scope(tenant.pk):
+        silent.refresh_from_db()
+        silent.transition(LeaseState.RELEASING, now=utc("2026-11-01 01:00:00"), reason=EndReason.BY_TENANT)
+    lease_rating.rate_all_leases(now=utc("2026-12-01 00:01:00"))
+    later = close_month.close_period(tenant, "2026-11", now=utc("2026-12-01 00:10:00"))
+    assert later is not None
+    assert later.total == 300  # two hours of October, of which none is on its invoice, and one of November
+    verify_invoice(later)
 
 
 def test_zero_invoice_is_not_issued_where_the_setting_says_so(settings: Any) -> None:

@@ -1,15 +1,20 @@
-"""Operators' API of bank transfers, imported bank statements and their entries."""
-
-from typing import Any
+"""Operators' API of money that came in by bank transfer."""
 
 from django.db.models import Prefetch
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from billing.models import BankEntry, BankEntryStatus, BankReceipt, BankReceiptPart, BankStatement
-from billing.services.payments.bank_statements import entry_matching
-from web.api.amounts import AmountField, money_out
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, TenantNamed
+from billing.models import BankReceipt, BankReceiptPart, Invoice
+from billing.services.payments.bank_receipts import receipt_assignment, receipt_reversal
+from billing.services.payments.bank_receipts.receipt_records import ReceiptTerms, ReceiptUse, record_receipt
+from tenants.services.errors import ObjectNotFound
+from web.api.amounts import AmountField, money_out, require_amount
+from web.api.base_views import validated_body
+from web.api.operators.base_views import TENANT_FILTER, TenantNamed, tenant_or_missing
+from web.api.operators.changes import ChangingViewSet, keyed, require_field
+from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
 
@@ -42,7 +47,28 @@ class OperatorBankReceiptOut(TenantNamed):
         return money_out(receipt.minor - sum(part.minor for part in receipt.parts.all()), receipt.currency)
 
 
-class OperatorBankReceiptViewSet(CrossTenantViewSet):
+class BankReceiptCreate(StrictSerializer):
+    tenant = serializers.CharField(max_length=40)
+    amount = serializers.CharField(max_length=20, help_text="Amount in `currency`, for example 100.00.")
+    currency = serializers.CharField(max_length=3, default="", allow_blank=True, help_text="Default: the tenant's.")
+    received_on = serializers.DateField(help_text="Day of the bank statement.")
+    reference = serializers.CharField(max_length=500, default="", allow_blank=True)
+    payer = serializers.CharField(max_length=140, default="", allow_blank=True)
+    pays = serializers.ChoiceField(choices=[each.value for each in ReceiptUse], default=ReceiptUse.OLDEST.value)
+    invoices = serializers.ListField(
+        child=serializers.CharField(max_length=40), default=list, max_length=50, help_text="IDs, paid in this order."
+    )
+
+
+class BankReceiptChange(StrictSerializer):
+    """Either an invoice that its rest pays, or its reversal."""
+
+    invoice = serializers.CharField(max_length=40, required=False, help_text="Invoice that what is left pays.")
+    reversed = serializers.BooleanField(required=False, help_text="True reverses the transfer.")
+    reason = serializers.CharField(max_length=150, required=False, help_text="Of the reversal; the tenant sees it.")
+
+
+class OperatorBankReceiptViewSet(ChangingViewSet):
     """Money of all tenants that came in by bank transfer."""
 
     area = "billing"
@@ -57,61 +83,32 @@ class OperatorBankReceiptViewSet(CrossTenantViewSet):
         "until": QueryFilter("recorded_at__lt", "moment"),
     }
 
+    @extend_schema(request=BankReceiptCreate, responses={201: OperatorBankReceiptOut})
+    @keyed
+    def create(self, request: Request) -> Response:
+        """Record a transfer: it pays the named or the oldest open invoices, the rest is on the balance."""
+        body = validated_body(BankReceiptCreate, request)
+        tenant = tenant_or_missing(body["tenant"])
+        currency = body["currency"] or tenant.currency
+        terms = ReceiptTerms(
+            minor=require_amount("amount", body["amount"], currency),
+            currency=currency,
+            pays=ReceiptUse(body["pays"]),
+            invoices=tuple(body["invoices"]),
+            **{name: body[name] for name in ("received_on", "reference", "payer")},
+        )
+        return self.changed(record_receipt(tenant, terms, idem=self.request_key, **self.by), status=201)
 
-class BankStatementOut(serializers.ModelSerializer[BankStatement]):
-    """An imported file, with how many of its entries were new."""
-
-    class Meta:
-        model = BankStatement
-        fields = ("id", "file_name", "format", "sha256", "entries_found", "entries_new", "imported_at", "imported_by")
-
-
-class OperatorBankStatementViewSet(CrossTenantViewSet):
-    """Imported bank statements."""
-
-    area = "billing"
-    serializer_class, rows, audit_action = BankStatementOut, BankStatement.objects.all(), "bank-entries"
-
-
-class EntryProposalOut(serializers.Serializer[Any]):
-    """Whose money an entry may be, and which invoices it may pay, in order."""
-
-    tenant = serializers.CharField(source="tenant_id")
-    invoices = serializers.SerializerMethodField()
-    basis = serializers.CharField()
-    exact = serializers.BooleanField(help_text="It names the invoices and pays exactly what is due.")
-
-    @extend_schema(responses=serializers.ListField(child=serializers.CharField()))
-    def get_invoices(self, match: Any) -> list[str]:
-        return [invoice.id for invoice in match.invoices]
-
-
-class BankEntryOut(serializers.ModelSerializer[BankEntry]):
-    """A movement on our account, and what an operator may confirm about it."""
-
-    statement = serializers.CharField(source="statement_id")
-    amount = AmountField()
-    proposal = serializers.SerializerMethodField()
-
-    class Meta:
-        model = BankEntry
-        fields = ("id", "statement", "account", "booked_on", "amount", "incoming", "returned", "counterparty",
-                  "counterparty_account", "end_to_end_id", "bank_reference", "references", "remittance", "status",
-                  "proposal", "receipt", "reason", "decided_at", "decided_by")  # fmt: skip
-
-    @extend_schema(responses=EntryProposalOut(allow_null=True))
-    def get_proposal(self, entry: BankEntry) -> Any:
-        match = self.context["proposed"].get(entry.pk)
-        return match and EntryProposalOut(match).data
-
-
-class OperatorBankEntryViewSet(CrossTenantViewSet):
-    """Entries of bank statements; those that wait for a decision are `status=open`."""
-
-    area = "billing"
-    serializer_class, rows, audit_action = BankEntryOut, BankEntry.objects.all(), "bank-entries"
-    filters = {"status": QueryFilter("status", choices=tuple(BankEntryStatus.values))}
-
-    def prepare(self, rows: list[Any]) -> list[Any]:
-        self.beside = {"proposed": {each.entry.pk: each.match for each in entry_matching.propose(rows)}}
-        return rows
+    @extend_schema(request=BankReceiptChange)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Assign what is left of a transfer to an invoice, or reverse the transfer with `reversed` and a reason."""
+        receipt, body = self.row_to_change(), validated_body(BankReceiptChange, request)
+        if body.get("reversed"):
+            reason = require_field(body, "reason", fix="Send why the transfer is reversed.")
+            return self.changed(receipt_reversal.reverse_receipt(receipt, why=reason, **self.by))
+        wanted = require_field(body, "invoice", fix="Send the invoice to pay, or reversed: true.")
+        with self.read_scope():
+            invoice = Invoice.objects.filter(tenant=receipt.tenant_id, pk=wanted).first()
+        if invoice is None:
+            raise ObjectNotFound("The invoice was not found.", fix="Send one of the tenant's invoices.")
+        return self.changed(receipt_assignment.assign_rest(receipt, invoice, **self.by))

@@ -15,6 +15,7 @@ from web.api.amounts import require_amount
 from web.api.grant_serializers import CreditOut
 from web.api.grants import GrantRows
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
+from web.api.operators.withdrawals import GrantChangeMixin
 from web.api.serializer_fields import StrictSerializer
 
 
@@ -41,7 +42,7 @@ class GrantCreate(StrictSerializer):
     until = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: no expiry.")
 
 
-class OperatorGrantViewSet(GrantRows, CrossTenantViewSet):
+class OperatorGrantViewSet(GrantChangeMixin, GrantRows, CrossTenantViewSet):
     """Current and past credit of tenants."""
 
     area = "billing"

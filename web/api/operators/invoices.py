@@ -15,6 +15,7 @@ from web.api.credit_notes import CreditNoteRows
 from web.api.invoices import InvoiceLineOut, InvoiceOut, InvoiceRows
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
 from web.api.operators.credit_notes import OperatorCreditNoteOut
+from web.api.operators.invoice_changes import InvoiceChangeMixin
 from web.api.serializer_fields import StrictSerializer
 
 MAX_AMOUNT_LENGTH, MAX_LINES, MAX_LINE_NUMBER = 20, 1000, 10**9
@@ -72,7 +73,7 @@ class CreditNoteCreate(ReasonIn):
         responses=documents.PDF, filters=False, description="Return the invoice as PDF; the same as its tenant gets."
     ),
 )
-class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
+class OperatorInvoiceViewSet(InvoiceChangeMixin, InvoiceRows, CrossTenantViewSet):
     """Invoices of all tenants, including drafts."""
 
     area = "billing"

@@ -4,12 +4,17 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from billing.models import BillingPeriod
 from billing.services.invoicing.month_close import month_reviews
 from billing.services.invoicing.month_close.month_reviews import ReviewedMonth, ReviewState
 from web.api.amounts import MoneyOut, money_out
-from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut
+from web.api.base_views import validated_body
+from web.api.operators.base_views import TENANT_FILTER, NamedOut
+from web.api.operators.changes import ChangingViewSet, require_field
+from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
 
@@ -33,7 +38,14 @@ class MonthReviewOut(serializers.Serializer[Any]):
         return money_out(draft.total, draft.currency) if draft else None
 
 
-class OperatorMonthReviewViewSet(CrossTenantViewSet):
+class MonthReviewChange(StrictSerializer):
+    state = serializers.ChoiceField(
+        choices=["held", "approved", "review"], help_text="`review` withdraws a hold or an approval."
+    )
+    reason = serializers.CharField(max_length=150, required=False, help_text="Of a hold.")
+
+
+class OperatorMonthReviewViewSet(ChangingViewSet):
     """Months of all tenants that are over and have no final invoice yet."""
 
     area = "billing"
@@ -46,3 +58,13 @@ class OperatorMonthReviewViewSet(CrossTenantViewSet):
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         return month_reviews.with_drafts(rows, now=self.now)
+
+    @extend_schema(request=MonthReviewChange)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Hold a month for a reason, approve it, or withdraw either."""
+        month, body = self.row_to_change(), validated_body(MonthReviewChange, request)
+        if body["state"] == "held":
+            reason = require_field(body, "reason", fix="Send why the month is held.")
+            return self.changed(month_reviews.hold_month(month, why=reason, **self.by))
+        decide = month_reviews.approve_month if body["state"] == "approved" else month_reviews.release_month
+        return self.changed(decide(month, **self.by))

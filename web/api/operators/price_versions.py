@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.models import Correction, PriceVersion
-from billing.services.catalogue import price_list, tenant_prices
+from billing.services.catalogue import price_list, price_withdrawal, tenant_prices
 from billing.services.invoicing.corrections import correction_proposals
 from billing.services.rating import unpriced_usage
 from tenants.models import Tenant
@@ -38,9 +38,10 @@ class OperatorPriceVersionOut(PriceVersionOut):
 
 
 class PriceChange(StrictSerializer):
-    """When a tenant-specific price ends; null: now."""
+    """When a tenant-specific price ends (null: now), or that a price never begins."""
 
     until = serializers.DateTimeField(allow_null=True)
+    state = serializers.ChoiceField(choices=["withdrawn"], help_text="It never takes effect and is removed.")
 
 
 class PriceGapOut(serializers.Serializer[Any]):
@@ -94,12 +95,17 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
 
     @OperatorAct(
         PriceChange,
-        find=tenant_prices.find_tenant_price,
+        find=find_price_version,
         rows=PriceVersion.objects.all(),
-        description="End a tenant-specific price at a future time. The list price applies from then on.",
+        description="End a tenant-specific price at a future time: the list price applies from then on. Or withdraw any "
+        "price before it begins with `state`: the one that it would have replaced stays in force (204).",
     )
-    def partial_update(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion:
-        """End a tenant-specific price."""
+    def partial_update(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion | None:
+        """End a tenant-specific price, or withdraw one that has not begun."""
+        if "state" in body:
+            price_withdrawal.withdraw_price(version, **self.by)
+            return None
+        version = tenant_prices.find_tenant_price(str(version.pk))
         return tenant_prices.end_tenant_price(version, at=require_field(body, "until") or self.now, **self.by)
 
     @OperatorAct(

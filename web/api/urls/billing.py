@@ -19,11 +19,8 @@ from web.api.grants import GrantViewSet
 from web.api.invoices import InvoiceViewSet
 from web.api.operators.accounting import OperatorAccountingViewSet
 from web.api.operators.approvals import OperatorApprovalLimitsViewSet, OperatorApprovalRequestViewSet
-from web.api.operators.bank_receipts import (
-    OperatorBankEntryViewSet,
-    OperatorBankReceiptViewSet,
-    OperatorBankStatementViewSet,
-)
+from web.api.operators.bank_receipts import OperatorBankReceiptViewSet
+from web.api.operators.bank_statements import OperatorBankEntryViewSet, OperatorBankStatementViewSet
 from web.api.operators.commitments import OperatorCommitmentViewSet
 from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet

@@ -4,7 +4,7 @@ from django.urls import path
 
 from web.portal.operators.accounting import accounting_page, journal_settings_page
 from web.portal.operators.approvals import approval_pages
-from web.portal.operators.bank_receipts import entry_pages, receipt_pages
+from web.portal.operators.bank_receipts import entry_pages, receipt_page, receipt_pages
 from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
 from web.portal.operators.discounts import discount_pages
@@ -57,8 +57,8 @@ urlpatterns = [
     path("invoices/<str:pk>/write-off/", write_off_pages.write_off, name="ops-invoice-write-off"),
     path("invoices/<str:pk>/reinstate/", write_off_pages.reinstate, name="ops-invoice-reinstate"),
     path("bank-receipts/", receipt_pages.list_receipts, name="ops-bank-receipts"),
-    path("bank-receipts/<str:pk>/", receipt_pages.show_receipt, name="ops-bank-receipt"),
-    path("bank-receipts/<str:pk>/reverse/", receipt_pages.reverse_bank_receipt, name="ops-bank-receipt-reverse"),
+    path("bank-receipts/<str:pk>/", receipt_page.show_receipt, name="ops-bank-receipt"),
+    path("bank-receipts/<str:pk>/reverse/", receipt_page.reverse_bank_receipt, name="ops-bank-receipt-reverse"),
     path("bank-entries/", entry_pages.list_entries, name="ops-bank-entries"),
     path("bank-entries/<str:pk>/", entry_pages.show_entry, name="ops-bank-entry"),
     path("corrections/", correction_pages.list_corrections, name="ops-corrections"),

@@ -34,6 +34,7 @@ def import_statement(
     with connection.cursor() as cursor:
         cursor.execute(IMPORT_LOCK_SQL)  # of two people who import at once, the second finds the first's entries
     if before := BankStatement.objects.filter(sha256=seal).first():
+        before.is_repeated = True
         return before
     known = set(BankEntry.objects.filter(key__in=[each.key for each in entries]).values_list("key", flat=True))
     new = [each for each in entries if each.key not in known]

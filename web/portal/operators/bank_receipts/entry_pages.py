@@ -18,7 +18,8 @@ from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
 from web.http.query_strings import LinkOption, chosen_value, state_tabs
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
-from web.portal.operators.bank_receipts.receipt_pages import describe_recorded, find_receipt, parse_use
+from web.portal.operators.bank_receipts.receipt_page import find_receipt
+from web.portal.operators.bank_receipts.receipt_pages import describe_recorded, parse_use
 from web.portal.operators.discounts.discount_pages import find_form_tenant
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
@@ -124,7 +125,7 @@ def _import(request: OperatorRequest) -> str:
         actor=request.actor,
         now=request.now,
     )
-    if found.imported_at != request.now:
+    if found.is_repeated:
         messages.warning(request, _("{name} was imported before; nothing changed.").format(name=found.file_name))
     return ngettext("{n} new entry of {all}.", "{n} new entries of {all}.", found.entries_new).format(
         n=found.entries_new, all=found.entries_found

@@ -1,31 +1,26 @@
-"""Bank transfers of all tenants: the list with the form that records one, and one with what it paid."""
+"""Bank transfers of all tenants, and the form that records one."""
 
 from dataclasses import dataclass
 from datetime import date
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.models import BankReceipt, BankReceiptPart, Invoice
-from billing.models.invoices import OPEN_STATUSES
-from billing.services.payments.bank_receipts import receipt_assignment, receipt_reversal
 from billing.services.payments.bank_receipts.receipt_records import ReceiptTerms, ReceiptUse, record_receipt
 from ports import ids
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
-from tenants.services.rls import staff_scope, tenant_scope
+from tenants.services.rls import tenant_scope
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.operators.discounts.discount_pages import find_form_tenant
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
-    Confirmation,
     OperatorRequest,
-    confirm_action,
-    find_row,
     form_page,
     operator_page,
 )
@@ -74,7 +69,7 @@ class ReceiptListPage:
     tenants: list[Tenant]
     chosen: str
     key: str  # of the form: sent twice, it records once
-    today: date
+    received_on: str
     pays: str
 
     @property
@@ -98,7 +93,7 @@ def build_receipt_list(request: OperatorRequest) -> ReceiptListPage:
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         chosen=chosen,
         key=request.POST.get("key") or ids.new("frm"),
-        today=request.now.date(),
+        received_on=request.POST.get("received_on", request.now.date().isoformat()),
         pays=request.POST.get("pays", ReceiptUse.OLDEST.value),
     )
 
@@ -174,78 +169,3 @@ def parse_use(pays: str, invoices: str, tenant: Tenant) -> tuple[ReceiptUse, tup
                 fix=_("Enter invoice numbers such as 2026-10-0001."),
             )
     return use, tuple(known[name] for name in wanted)
-
-
-@operator_page("bank-receipt", methods=SAFE_OR_POST)
-def show_receipt(request: OperatorRequest, pk: str) -> HttpResponse:
-    """Show a bank transfer; a POST assigns what it left to an invoice."""
-    found = find_receipt(pk)
-
-    def assign() -> str:
-        with staff_scope():
-            invoice = Invoice.objects.filter(tenant=found.tenant_id, pk=request.POST.get("invoice", "")).first()
-        if invoice is None:
-            raise InvalidValue("invoice", _("The invoice was not found."), fix=_("Select one from the list."))
-        receipt_assignment.assign_rest(found, invoice, actor=request.actor, now=request.now)
-        return _("Assigned to invoice {invoice}.").format(invoice=invoice)
-
-    return form_page(
-        request,
-        "operators/bank_receipts/receipt.html",
-        lambda _: build_receipt_page(find_receipt(pk)),
-        assign,
-        back=reverse("ops-bank-receipt", args=[pk]),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class BankReceiptPage:
-    """One bank transfer, what it paid, and the invoices that its rest may pay."""
-
-    row: ReceiptRow
-    assignable: int
-    invoices: list[Invoice]
-
-    @property
-    def calls(self) -> list[dict[str, str]]:
-        receipt = self.row.receipt
-        return [operator_api_call(_("Invoices paid by this transfer"), f"ops/bank-receipts/{receipt.pk}")]
-
-
-def build_receipt_page(found: BankReceipt) -> BankReceiptPage:
-    """Read what a receipt left, and its tenant's open invoices."""
-    open_ = Invoice.objects.filter(tenant=found.tenant_id, status__in=OPEN_STATUSES, currency=found.currency)
-    return BankReceiptPage(
-        row=receipt_row(found),
-        assignable=receipt_assignment.assignable_rest(found),
-        invoices=list(open_.select_related("period").order_by("due_at", "pk")[:MAX_OPEN_INVOICES]),
-    )
-
-
-def find_receipt(pk: str) -> BankReceipt:
-    """Return a receipt of any tenant, or raise ObjectNotFound."""
-    rows: QuerySet[BankReceipt] = RECEIPTS.all()
-    return find_row(rows, pk, _("Bank transfer"), fix=_("Select it from the list of bank transfers."))
-
-
-@operator_page("bank-receipt", methods=SAFE_OR_POST)
-def reverse_bank_receipt(request: OperatorRequest, pk: str) -> HttpResponse:
-    """Ask for confirmation, then reverse a wrong or returned transfer."""
-    found = find_receipt(pk)
-    amount = Money(found.minor, found.currency)
-
-    def act(why: str) -> str:
-        receipt_reversal.reverse_receipt(found, why=why, actor=request.actor, now=request.now)
-        return _("{amount} reversed.").format(amount=amount)
-
-    step = Confirmation(
-        title=_("Reverse the transfer of {amount} of {tenant_name}?").format(
-            amount=amount, tenant_name=found.tenant.name
-        ),
-        verb=_("Reverse transfer"),
-        back=reverse("ops-bank-receipt", args=[pk]),
-        lines=(_("The invoices it paid are due again, and what it left is taken off the balance."),),
-        danger=True,
-        hint=_("Visible to the tenant on the invoice and in the audit log."),
-    )
-    return confirm_action(request, step, act)
