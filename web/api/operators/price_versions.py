@@ -97,7 +97,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         PriceChange,
         find=find_price_version,
         rows=PriceVersion.objects.all(),
-        description="End a tenant-specific price at a future time: the list price applies from then on. Or withdraw any "
+        description="End a tenant-specific price at a future time: the list price applies from then on. Or withdraw a "
         "price before it begins with `state`: the one that it would have replaced stays in force (204).",
     )
     def partial_update(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion | None:

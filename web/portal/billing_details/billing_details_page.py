@@ -31,8 +31,8 @@ COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å
 def edit_billing_details(request: PageRequest) -> HttpResponse:
     """Show the tenant's billing details; a POST changes them."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
-    party = tax_determination.get_customer(request.tenant).as_dict()
-    values = {name: party[name] for name in PARTY_FIELDS}
+    details = tax_determination.get_customer(request.tenant).as_dict()
+    values = {name: details[name] for name in PARTY_FIELDS}
     values["po_number"] = billing_details.po_number_of(request.tenant)
     version, wrong = billing_details.details_version(request.tenant), dict[str, str]()
     if request.method == "POST":
