@@ -52,6 +52,12 @@ class JournalSettingsIn(StrictSerializer):
     time_zone = serializers.CharField(max_length=60, required=False)
     accounts = AccountNumberIn(many=True, required=False)
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a change of nothing."""
+        if not attrs:
+            raise serializers.ValidationError("Name at least one setting to change.")
+        return attrs
+
 
 class OperatorJournalSettingsViewSet(CrossTenantViewSet):
     """Settings of the journal export."""
