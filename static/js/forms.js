@@ -21,7 +21,7 @@ function refill() {
     [...form.elements].find((each) => each.matches("input:not([type=hidden]), select, textarea"))?.focus();
   const drawer = form.closest("[popover]");
   if (!drawer) return focus();
-  drawer.addEventListener("toggle", focus, { once: true });  // after the drawer has focused its first button
+  drawer.addEventListener("toggle", () => setTimeout(focus), { once: true });  // after its first button had the focus
   drawer.showPopover();
 }
 

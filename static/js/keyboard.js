@@ -59,10 +59,8 @@ function fill() {
   }
   list.replaceChildren(...found.map(({ label, href }, i) => {
     const item = document.createElement("li");
-    const link = document.createElement("a");
-    Object.assign(link, { href, textContent: label, className: "menu-item", tabIndex: -1 });
-    Object.assign(item, { id: `palette-${i}`, role: "option" });
-    item.append(link);
+    Object.assign(item, { id: `palette-${i}`, role: "option", textContent: label, className: "menu-item" });
+    item.dataset.href = href;
     return item;
   }));
   choose(0);
@@ -87,6 +85,11 @@ wanted?.addEventListener("keydown", (event) => {
     choose((at + step + items.length) % items.length);
   } else if (event.key === "Enter") {
     event.preventDefault();
-    items[at]?.querySelector("a").click();
+    go(items[at]);
   }
 });
+list?.addEventListener("click", (event) => go(event.target.closest("[data-href]")));
+
+function go(item) {
+  if (item) location.assign(item.dataset.href);
+}
