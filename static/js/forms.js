@@ -14,7 +14,7 @@ function refill() {
     const sent = values[each.name];
     if (each.type === "checkbox" || each.type === "radio") each.checked = Boolean(sent?.includes(each.value));
     else if (sent && !["hidden", "file", "password", "submit"].includes(each.type)) each.value = sent[0];
-    if (errors[each.name]) markInvalid(each, errors[each.name]);
+    if (each.name && errors[each.name]) markInvalid(each, errors[each.name]);
   }
   form.closest("details")?.setAttribute("open", "");
   const focus = () => focusFirst(form) ||

@@ -21,7 +21,8 @@ def keep_form(request: HttpRequest, errors: Mapping[str, str]) -> None:
         for name, texts in list(request.POST.lists())[:MAX_FIELDS]
         if name not in NEVER_KEPT and "password" not in name
     }
-    request.session[KEPT_FORM] = {"action": request.path, "values": values, "errors": dict(errors)}
+    of_fields = {name: words for name, words in errors.items() if name}  # others are said above the page
+    request.session[KEPT_FORM] = {"action": request.path, "values": values, "errors": of_fields}
 
 
 def has_kept_form(request: HttpRequest) -> bool:

@@ -35,6 +35,7 @@ def test_a_refused_form_in_a_drawer_is_handed_back_once_with_its_errors(portal: 
     assert kept is not None
     assert kept["action"] == "/projects/new/"
     assert kept["values"] == {"name": ["docking"], "project": [root]}
+    assert "" not in kept["errors"], "a button has no name, and is not what is wrong"
     assert kept_form(portal.get("/projects/")) is None
     portal.post("/projects/new/", name="", project=root)
     kept = kept_form(portal.get("/projects/"))
