@@ -246,8 +246,9 @@ class ApprovalLimitsViewSet(WholeTenantViewSet):
     @extend_schema(request=ApprovalLimitsIn, responses=TenantApprovalLimitsOut)
     def replace(self, request: Request) -> Response:
         """Set the limits of your tenant; needs If-Match. Those of operators stay."""
-        wanted, tenant = validated_body(ApprovalLimitsIn, request), self.request.tenant
+        tenant = self.request.tenant
         ETagViewSet.match(request, approval_limits.limits_of(tenant, Approver.TENANT))
+        wanted = validated_body(ApprovalLimitsIn, request)
         approval_limits.set_limits(tenant, limits_in(wanted, tenant, Approver.TENANT), **self.by)
         return self._limits_response()
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from billing.services.quotes.quota_room import count_within_quotas
 from broker.models import Cluster, Node, Offering
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
@@ -23,6 +24,18 @@ def test_an_offering_shows_how_many_are_free_and_how_many_the_quota_allows(
     assert read["availability"]["quota_left"] == 10
     assert api.get(f"offerings/{offering('1g.10gb').pk}/availability").body == read["availability"]
     assert (read["units"], read["gpu_model"], read["price_class"]) == ("1.000", "H100-80GB", "on_demand")
+
+
+def test_the_quota_left_counts_gpu_hours_at_the_shortest_duration(api: Api, kestrel: TenantContext) -> None:
+    kestrel.set_quota(QuotaKind.GPU_SECONDS, 200_000)  # thousandths of a GPU; the shortest lease has 60 s
+    assert api.get(f"offerings/{offering('1g.10gb').pk}").body["availability"]["quota_left"] == 3
+
+
+def test_the_quota_left_is_the_least_of_all_quotas() -> None:
+    slice_of_gpu, per_hour = Offering(gpu_model_id="H100-80GB", milli_units=1_000), 2_000_000_000
+    free = {QuotaKind.UNITS: 9_000, QuotaKind.GPU_SECONDS: 360_000, QuotaKind.BURN: 5 * per_hour - 1}
+    assert count_within_quotas(free, slice_of_gpu, per_hour) == 4
+    assert count_within_quotas(free, slice_of_gpu, None) == 6
 
 
 def test_the_quota_of_the_requested_project_applies(api: Api, kestrel: TenantContext) -> None:
