@@ -17,8 +17,7 @@ from billing.domain.parties import (
     parse_bank_account,
 )
 from billing.domain.tax import TaxStatus
-from billing.models import BillingDetails, TaxRate
-from billing.services.tax import showback_tenants
+from billing.models import AccountTerms, BillingDetails, PaymentTerms, TaxRate
 from tenants.models import Tenant
 
 
@@ -89,7 +88,7 @@ def get_tax_statuses(tenants: Iterable[Tenant]) -> dict[str, TaxStatus]:
     Runs in a scope that sees all of them.
     """
     by, customers = get_supplier(), get_customers(tenants)
-    country, untaxed = by.country if by else "", showback_tenants.find_showback_tenants(customers)
+    country, untaxed = by.country if by else "", find_showback_tenants(customers)
     return {
         tenant_id: tax.tax_status("" if tenant_id in untaxed else country, party.country, vat_id=party.vat_id)
         for tenant_id, party in customers.items()
@@ -108,3 +107,15 @@ def standard_rate_on(taxed: TaxStatus, moment: datetime) -> int | None:
         jurisdiction=taxed.jurisdiction, category=tax.STANDARD, valid__contains=moment.date()
     )
     return rates.values_list("rate_bp", flat=True).first()
+
+
+def find_showback_tenants(tenants: Iterable[str]) -> set[str]:
+    """Return which of these tenants only get reports; one query, in a scope that sees all of them."""
+    wanted = set(tenants)
+    terms = dict(AccountTerms.objects.filter(tenant__in=wanted).values_list("tenant_id", "payment"))
+    return {each for each in wanted if terms.get(each, settings.DEFAULT_PAYMENT_TERMS) == PaymentTerms.SHOWBACK}
+
+
+def is_showback(tenant_id: str) -> bool:
+    """Return whether a tenant only gets reports."""
+    return bool(find_showback_tenants([tenant_id]))

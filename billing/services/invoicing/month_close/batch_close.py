@@ -25,7 +25,7 @@ from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating, storage_rating
 from billing.services.rating.lease_rating import PriceGap
-from billing.services.tax.showback_tenants import find_showback_tenants
+from billing.services.tax.tax_determination import find_showback_tenants
 from broker.models import StaleLease
 from ports.postgres.sql_statements import query_rows
 from tenants.models import Tenant

@@ -24,7 +24,7 @@ from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating, storage_rating
 from billing.services.rating.lease_rating import PriceGap, UnratedInterval
 from billing.services.tax import tax_rates
-from billing.services.tax.showback_tenants import is_showback
+from billing.services.tax.tax_determination import is_showback
 from billing.services.tax.tax_rates import MissingTaxRate
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, StaleLease

@@ -8,7 +8,7 @@ from billing.domain.money import InvalidAmount, Money, exponent_of, parse_amount
 from billing.models import PaymentStatus, TopUp
 from billing.models.payments import UNSETTLED
 from billing.services.payments.topups.topup_collection import TOPUPS
-from billing.services.tax.showback_tenants import is_showback
+from billing.services.tax.tax_determination import is_showback
 from ports import payments
 from ports.payments import PaymentGateway
 from ports.postgres import sql_statements
