@@ -105,8 +105,8 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         if "state" in body:
             price_withdrawal.withdraw_price(version, **self.by)
             return None
-        version = tenant_prices.find_tenant_price(str(version.pk))
-        return tenant_prices.end_tenant_price(version, at=require_field(body, "until") or self.now, **self.by)
+        at = require_field(body, "until") or self.now
+        return tenant_prices.end_tenant_price(tenant_prices.find_tenant_price(str(version.pk)), at=at, **self.by)
 
     @OperatorAct(
         PriceCorrectionCreate,
