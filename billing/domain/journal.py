@@ -26,6 +26,8 @@ ACCOUNT_NAMES = {
     AccountType.PROMOTION: "Promotional credits",
     AccountType.CASH: "Payment provider",
     AccountType.BREAKAGE: "Expired credit",
+    AccountType.BANK: "Bank",
+    AccountType.BAD_DEBT: "Bad debts",
     AccountType.FX: "Exchange differences",
 }
 TRANSFER_NAMES = {
@@ -38,6 +40,9 @@ TRANSFER_NAMES = {
     "topup": "Top-up",
     "refund": "Refund",
     "lapse": "Credit expired",
+    "receipt": "Bank transfer",
+    "reversal": "Bank transfer taken back",
+    "write_off": "Invoice written off",
 }
 TREATMENT_NAMES = {
     TaxTreatment.NOT_CONFIGURED: "without tax",

@@ -5,6 +5,6 @@ SELECT i.tenant_id, n.name, p.label, i.id,
   FROM billing_invoice i
   JOIN billing_billingperiod p ON p.id = i.period_id
   JOIN tenants_tenant n ON n.id = i.tenant_id
- WHERE lower(p.span) < %(at)s AND (i.finalized_at IS NULL OR i.finalized_at >= %(at)s) AND i.status <> 'void'
+ WHERE lower(p.span) < %(at)s AND (i.finalized_at IS NULL OR i.finalized_at >= %(at)s) AND i.status NOT IN ('void', 'reported')
    AND (%(tenant)s = '' OR i.tenant_id = %(tenant)s) AND i.total <> i.tax
  ORDER BY n.name, i.tenant_id, p.label

@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 from billing.domain import e_invoices
 from billing.domain.e_invoices import TaxCode
 from billing.domain.money import exponent_of, format_fixed_point
+from billing.domain.parties import BankAccount
 from billing.domain.tax import TREATMENT_TEXTS, TaxTreatment
-from billing.models import BalanceDraw, CreditNote, GrantDraw, Invoice, TaxCategory
+from billing.models import BalanceDraw, CreditNote, GrantDraw, Invoice, InvoiceStatus, TaxCategory
 from billing.services.documents.e_invoices.invoice_parties import (
     XRECHNUNG,
     EInvoiceImpossible,
@@ -28,6 +29,10 @@ def invoice_terms(invoice: Invoice, profile: str) -> Terms:
 
     Call in the tenant's RLS scope. Raises EInvoiceImpossible if a party lacks what the profile requires.
     """
+    if invoice.status == InvoiceStatus.REPORTED:
+        raise EInvoiceImpossible(
+            "This is a cost report, not an invoice.", fix="Download it as PDF or CSV; nobody has to pay it."
+        )
     if invoice.number is None or invoice.finalized_at is None:
         raise EInvoiceImpossible(
             "This invoice is a draft.", fix="Close its month first; a draft changes until its month is closed."
@@ -49,9 +54,8 @@ def invoice_terms(invoice: Invoice, profile: str) -> Terms:
         "BT-73": span.lower.astimezone(zone).date(),
         "BT-74": _last_day(invoice),
         **({"BT-9": invoice.due_at.astimezone(zone).date()} if invoice.due_at else {"BT-20": "Payable on receipt"}),
-        "BT-81": e_invoices.MUTUAL_CODE,
-        "BT-82": "Collected automatically" if invoice.collected else "Bank transfer",
-        "BT-83": str(invoice),
+        **_payment_means(invoice),
+        "BT-83": invoice.payment_reference,
         "BG-25": lines,
         **_totals(taxes, currency, paid=settled),
         **_converted_tax(invoice, invoice.tax),
@@ -82,6 +86,17 @@ def credit_note_terms(note: CreditNote, profile: str) -> Terms:
     }
 
 
+def _payment_means(invoice: Invoice) -> Terms:
+    """Return how it is paid: automatically, or by transfer to the supplier's account."""
+    if invoice.collected:
+        return {"BT-81": e_invoices.MUTUAL_CODE, "BT-82": "Collected automatically"}
+    if not invoice.bank_account:
+        return {"BT-81": e_invoices.MUTUAL_CODE, "BT-82": "Bank transfer"}
+    account = BankAccount(**invoice.bank_account)
+    bank = {"BT-86": account.bic} if account.bic else {}
+    return {"BT-81": e_invoices.CREDIT_TRANSFER_CODE, "BT-84": account.iban, "BT-85": account.holder, **bank}
+
+
 def _last_day(invoice: Invoice) -> date:
     """Return the last day of the month, on which its supply counts."""
     day: date = (invoice.period.span.upper - SECOND).astimezone(ZoneInfo(invoice.period.time_zone)).date()
@@ -105,7 +120,8 @@ def _shared_terms(invoice: Invoice, profile: str, number: str, issued: datetime,
         "BT-2": day,
         "BT-3": kind,
         "BT-5": invoice.currency,
-        "BT-10": invoice.tenant_id,
+        "BT-10": invoice.po_number or invoice.tenant_id,
+        **({"BT-13": invoice.po_number} if invoice.po_number else {}),
         "BT-72": _last_day(invoice),
         "BT-23": e_invoices.BUSINESS_PROCESS if profile == XRECHNUNG else "",
         "BT-24": e_invoices.GUIDELINES["factur-x"],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from billing.domain.money import Money
+from billing.services.tax import tax_determination
 from ports.postgres.sql_statements import query_rows
 
 AGE_LIMITS = (0, 30, 60, 90)  # days overdue at the end of each bracket but the last
@@ -91,8 +92,10 @@ def open_invoices(*, at: datetime, tenant: str = "") -> list[OpenInvoice]:
 
 
 def unbilled_months(*, at: datetime, tenant: str = "") -> list[UnbilledMonth]:
-    """Return unbilled usage, to be accrued and reversed once it is billed."""
-    return [UnbilledMonth(*row) for row in query_rows("billing/reports/unbilled_months", at=at, tenant=tenant)]
+    """Return unbilled usage, to be accrued and reversed once it is billed; none of tenants with reports only."""
+    rows = query_rows("billing/reports/unbilled_months", at=at, tenant=tenant)
+    shown_back = tax_determination.find_showback_tenants({row[0] for row in rows})
+    return [UnbilledMonth(*row) for row in rows if row[0] not in shown_back]
 
 
 def deferred_revenue(*, at: datetime, tenant: str = "") -> list[DeferredRevenue]:

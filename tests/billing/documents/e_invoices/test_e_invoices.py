@@ -114,6 +114,18 @@ def test_a_credit_note_names_its_invoice_and_is_valid() -> None:
     assert Decimal(value(xml, "GrandTotalAmount")) * 100 == note.total
 
 
+def test_an_invoice_names_the_account_to_transfer_to_and_the_order(settings: Any) -> None:
+    settings.SUPPLIER_BANK = {"iban": "DE02120300000000202051", "bic": "BYLADEM1001", "bank": "DKB", "holder": "Lumen"}
+    invoice = reloaded(create_october_invoice(1999, party=KESTREL))
+    invoice.po_number, invoice.collected = "PO-4711", False
+    with in_scope(invoice):
+        xml = xrechnung_xml(invoice)
+    assert (value(xml, "IBANID"), value(xml, "BICID")) == ("DE02120300000000202051", "BYLADEM1001")
+    assert value(xml, "BuyerReference") == "PO-4711"
+    assert b"PO-4711" in etree.tostring(etree.fromstring(xml).find(f".//{RAM}BuyerOrderReferencedDocument"))
+    assert failed_xrechnung_rules(xml) == []
+
+
 def test_the_pdf_of_an_invoice_contains_its_electronic_invoice() -> None:
     invoice = reloaded(create_october_invoice(1999, party=KESTREL))
     pdf = document_store.invoice_pdf(invoice, now=NOW).pdf
