@@ -172,7 +172,7 @@ def test_a_cluster_is_added_checked_and_given_access(operator_portal: Portal, ch
     name = f"west-{scripts}".lower()
     with opened(operator_portal, chromium, java_script_enabled=scripts) as page:
         page.goto("/ops/clusters/add/")
-        page.get_by_label("Name").fill(name)
+        page.get_by_label("Name", exact=True).fill(name)
         page.get_by_label("Region").fill("eu-west")
         page.get_by_label("Kubeconfig").fill("not a kubeconfig")
         page.get_by_role("button", name="Add and check").click()

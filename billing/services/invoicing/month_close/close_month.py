@@ -5,7 +5,7 @@ A final invoice never changes again.
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.conf import settings
@@ -146,7 +146,8 @@ def review_time() -> timedelta:
 
 def review_ends_at(month: BillingPeriod) -> datetime:
     """Return when a month closes unless somebody holds it."""
-    return month.span.upper + CLOSING_GRACE + review_time()  # type: ignore[no-any-return]
+    end: datetime = month.span.upper.astimezone(UTC)  # adding days in another zone follows its clock changes
+    return end + CLOSING_GRACE + review_time()
 
 
 def _begin_reviews(now: datetime) -> None:
@@ -253,7 +254,7 @@ def _split_running_leases(tenant: Tenant, boundary: datetime, now: datetime) -> 
         if not stale:
             return []
     wait = timedelta(hours=settings.MONTH_CLOSE_UNOBSERVED_HOURS)
-    if wait and now >= boundary + CLOSING_GRACE + wait:
+    if wait and now >= boundary.astimezone(UTC) + CLOSING_GRACE + wait:
         log.warning("month closes without unobserved leases", tenant=tenant.pk, leases=len(stale))
         return sorted(lease.pk for lease in stale)
     first = min(lease.pk for lease in stale)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from django.db import transaction
@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from billing.models import BillingPeriod, Invoice, InvoiceStatus
 from billing.models.periods import OPEN
-from billing.services.invoicing.month_close.close_month import CLOSING_GRACE, review_ends_at, review_time
+from billing.services.invoicing.month_close.close_month import review_ends_at
 from broker.services.leases.lifecycle import eviction
 from tenants.models import Tenant
 from tenants.services import audit
@@ -66,8 +66,7 @@ def review_state(month: BillingPeriod, *, now: datetime) -> ReviewState:
         return ReviewState.HELD
     if month.approved_at:
         return ReviewState.APPROVED
-    over = month.span.upper + CLOSING_GRACE + (review_time() or timedelta())
-    return ReviewState.REVIEW if now < over else ReviewState.DUE
+    return ReviewState.REVIEW if now < review_ends_at(month) else ReviewState.DUE
 
 
 @transaction.atomic

@@ -6,7 +6,7 @@ Requires staff scope.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from billing.domain.csv_tables import render_csv
 from billing.domain.money import decimal_string
@@ -99,4 +99,4 @@ def _vat_row(each: VatLine) -> tuple[object, ...]:
 
 
 def _day(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d}" if at else ""
+    return f"{at.astimezone(UTC):%Y-%m-%d}" if at else ""
