@@ -49,7 +49,8 @@ for old in COUNTERS_DIRECTORY.parent.iterdir():
 
 # Imported only now: on import the library decides between one process and many.
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest  # noqa: E402
-from prometheus_client.core import GaugeMetricFamily  # noqa: E402
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: E402
+from prometheus_client.metrics_core import Metric  # noqa: E402
 from prometheus_client.multiprocess import MultiProcessCollector  # noqa: E402
 from prometheus_client.registry import Collector  # noqa: E402
 
@@ -99,13 +100,14 @@ GAUGES = {
     "gpubroker_outbox_pending": "Outbox messages that are not sent yet, most of them checks still to come.",
     "gpubroker_outbox_due": "Outbox messages that are due and not sent yet.",
     "gpubroker_outbox_oldest_due_seconds": "Age of the oldest outbox message that is due.",
+    "gpubroker_rating_lag_seconds": "Age of the oldest usage that ended and is not rated yet.",
 }
 
 
 class DatabaseCollector(Collector):
-    """Gauges read from the database when scraped."""
+    """What is read from the database and from Valkey when scraped."""
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         leases = GaugeMetricFamily("gpubroker_leases", "Leases that have not ended, by state.", labels=["state"])
         with system_scope(), connection.cursor() as cursor:
             cursor.execute(
@@ -119,6 +121,7 @@ class DatabaseCollector(Collector):
         yield from cluster_gauges()
         yield from database_gauges()
         yield from queue_gauges()
+        yield task_failures_counter()
 
 
 def cluster_gauges() -> Iterator[GaugeMetricFamily]:
@@ -182,6 +185,14 @@ def queue_gauges() -> Iterator[GaugeMetricFamily]:
     yield from (waiting, oldest)
 
 
+def task_failures_counter() -> CounterMetricFamily:
+    """Return the counter of failed runs by task, of all workers."""
+    failures = CounterMetricFamily("gpubroker_task_failures", "Runs of tasks that failed, by task.", labels=["task"])
+    for task, count in sorted(task_queues.read_failures().items()):
+        failures.add_metric([task], count)
+    return failures
+
+
 def database_gauges() -> list[GaugeMetricFamily]:
     """Return the gauges of one value each, in the order of GAUGES."""
     now = clock.now()
@@ -193,6 +204,9 @@ def database_gauges() -> list[GaugeMetricFamily]:
         cursor.execute(load_sql("config/metrics/outbox"))
         names = ("gpubroker_outbox_pending", "gpubroker_outbox_due", "gpubroker_outbox_oldest_due_seconds")
         values |= zip(names, cursor.fetchone(), strict=True)
+    with system_scope(), connection.cursor() as cursor:
+        cursor.execute(load_sql("config/metrics/rating_lag"))
+        values["gpubroker_rating_lag_seconds"] = cursor.fetchone()[0]
     since = waiting.disputed_since
     values |= {
         "gpubroker_budget_stops_overdue": late_stops,

@@ -15,6 +15,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import connection
 from kombu.exceptions import OperationalError
 
+from ports import task_queues
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
 
@@ -101,6 +102,8 @@ def task(task: str) -> Callable[[TaskFunction], TaskFunction]:
                     return answer(*subject, **more)
                 except Exception as error:
                     log.exception("task failed")
+                    if current_task and not current_task.request.called_directly:
+                        task_queues.count_failure(task)
                     if isinstance(error, SoftTimeLimitExceeded) and not connection.in_atomic_block:
                         connection.close()  # it may still be in the middle of a statement
                     raise

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from broker.models import Gpu
 from config import metrics
@@ -50,3 +51,16 @@ def test_the_time_from_request_to_active_is_told_of_the_latest_leases(
     took = {sample.labels["quantile"]: sample.value for sample in metrics.start_times_gauge().samples}
     assert set(took) == {"0.5", "0.95"}
     assert 0 < took["0.5"] <= 60
+
+
+def test_rating_lag_is_the_age_of_the_oldest_usage_that_is_not_rated(sim: Simulation) -> None:
+    assert values()["gpubroker_rating_lag_seconds"] == 0
+    create_gpus(1)
+    tenant = create_tenant()
+    lease = sim.request_lease(tenant, offering("whole-gpu"))
+    sim.run(60)
+    sim.release_lease(lease)
+    sim.run(60)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(0.05)")
+    assert values()["gpubroker_rating_lag_seconds"] > 0

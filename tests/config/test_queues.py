@@ -12,7 +12,7 @@ from django.test import Client
 from billing import tasks as billing_tasks
 from broker import tasks as broker_tasks
 from config import metrics, queues
-from ports import clock, outbox
+from ports import clock, outbox, task_queues
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -115,3 +115,26 @@ def test_metrics_tell_length_and_age_of_each_queue(monkeypatch: pytest.MonkeyPat
 
 def test_metrics_without_valkey_have_no_queue_values() -> None:
     assert [family.samples for family in metrics.queue_gauges()] == [[], []]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("valkey_queues")
+def test_failed_tasks_are_counted_by_name() -> None:
+    assert 'gpubroker_task_failures_total{task="billing.rate"}' not in Client().get("/metrics").content.decode()
+    for _ in range(2):
+        task_queues.count_failure("billing.rate")
+    assert 'gpubroker_task_failures_total{task="billing.rate"} 2.0' in Client().get("/metrics").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("valkey_queues")
+def test_a_failing_run_of_a_worker_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    @outbox.task("tests.fail")
+    def fail() -> None:
+        raise LookupError("on purpose")
+
+    with pytest.raises(LookupError):
+        fail()  # called as a function
+    assert task_queues.read_failures() == {}
+    assert fail.apply().failed()  # type: ignore[attr-defined]  # as a worker runs it
+    assert task_queues.read_failures() == {"tests.fail": 1}
