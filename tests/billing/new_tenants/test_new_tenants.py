@@ -31,6 +31,7 @@ def release(tenant: Tenant, payment: str = "invoice") -> None:
     tenant_release.release_tenant(tenant, why="known", actor=OPERATOR, now=NOW, payment=payment)
 
 
+@pytest.mark.attack("three tenants of one new address that launch six cards for a month")
 def test_six_cards_for_a_month_by_one_new_address_are_refused_with_a_fix(h200: Offering) -> None:
     """One new address, three tenants, six whole H200 for 30 days."""
     refusals = []
