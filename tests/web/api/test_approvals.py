@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from broker.models import Lease
+from ports import ids
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent
 from tenants.services.rls import tenant_scope
@@ -101,14 +102,15 @@ def test_a_request_is_in_the_audit_log(sim: Simulation, kestrel: TenantContext) 
 
 
 def test_operators_limit_and_decide_by_the_api(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    def put(path: str, body: dict[str, Any]) -> Any:
-        return operator.put(f"/api/v1/ops/{path}", body, content_type="application/json")
+    def post(path: str, body: dict[str, Any]) -> Any:
+        key = {"Idempotency-Key": ids.new("key")}
+        return operator.post(f"/api/v1/ops/{path}", body, content_type="application/json", headers=key)
 
-    answer = put(f"tenants/{kestrel.tenant.pk}/approval-limits", LIMITS)
+    answer = post(f"tenants/{kestrel.tenant.pk}/approval-limits", LIMITS)
     assert answer.status_code == 200, answer.content
     assert answer.json()["limits"]["max_duration_s"] == 3600
     asked = api(kestrel, Role.MEMBER).send("POST", "approval-requests", {"launch": launch(kestrel)}).json()
     listed = operator.get("/api/v1/ops/approval-requests?waits_for_operator=true").json()["items"]
     assert [each["id"] for each in listed] == [asked["id"]]
-    done = put(f"approval-requests/{asked['id']}/approve", {"reason": ""})
+    done = post(f"approval-requests/{asked['id']}/approve", {"reason": ""})
     assert (done.status_code, done.json()["state"]) == (200, "approved")

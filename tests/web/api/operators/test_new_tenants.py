@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from ports import ids
 from tenants.models import AuditEvent, Tenant, User
 from tenants.services import new_tenants, rls
 from tenants.services.actors import Actor
@@ -30,8 +31,8 @@ def new_tenant(db: None) -> Tenant:
         )
 
 
-def put(operator: Client, path: str, body: dict[str, Any]) -> Any:
-    return operator.put(path, body, content_type="application/json")
+def post(operator: Client, path: str, body: dict[str, Any]) -> Any:
+    return operator.post(path, body, content_type="application/json", headers={"Idempotency-Key": ids.new("key")})
 
 
 def audited(tenant_id: str) -> set[str]:
@@ -40,28 +41,28 @@ def audited(tenant_id: str) -> set[str]:
 
 
 def test_an_operator_creates_a_tenant_and_invites_its_owner(operator: Client, letters: list[tuple[str, str]]) -> None:
-    answer = put(operator, TENANTS, NEW)
-    assert answer.status_code == 200, answer.content
+    answer = post(operator, TENANTS, NEW)
+    assert answer.status_code == 201, answer.content
     made = answer.json()
     assert (made["name"], made["currency"], made["released_at"] is None) == ("Kestrel", "USD", False)
     assert {"tenant.create", "invitation.create"} <= audited(made["id"])
-    wrong = put(operator, TENANTS, {**NEW, "currency": "XXX", "country": "ZZ"})
+    wrong = post(operator, TENANTS, {**NEW, "currency": "XXX", "country": "ZZ"})
     assert wrong.status_code == 400
 
 
 def test_an_operator_releases_a_new_tenant(operator: Client, new_tenant: Tenant) -> None:
     assert [each["id"] for each in operator.get(f"{TENANTS}?released=false").json()["items"]] == [new_tenant.pk]
-    answer = put(operator, f"{TENANTS}/{new_tenant.pk}/release", {"reason": "known"})
+    answer = post(operator, f"{TENANTS}/{new_tenant.pk}/release", {"reason": "known"})
     assert (answer.status_code, answer.json()["released_at"] is None) == (200, False)
     assert {"tenant.release", "quota.set", "quota.remove"} <= audited(new_tenant.pk)
-    assert put(operator, f"{TENANTS}/{new_tenant.pk}/release", {"reason": "known"}).status_code == 409
+    assert post(operator, f"{TENANTS}/{new_tenant.pk}/release", {"reason": "known"}).status_code == 409
     assert operator.get(f"{TENANTS}?released=false").json()["items"] == []
 
 
 def test_an_operator_changes_the_currency(operator: Client, new_tenant: Tenant) -> None:
-    answer = put(operator, f"{TENANTS}/{new_tenant.pk}/currency", {"currency": "usd"})
+    answer = post(operator, f"{TENANTS}/{new_tenant.pk}/currency", {"currency": "usd"})
     assert (answer.status_code, answer.json()["currency"]) == (200, "USD")
-    assert put(operator, f"{TENANTS}/{new_tenant.pk}/currency", {"currency": "XXX"}).status_code == 400
+    assert post(operator, f"{TENANTS}/{new_tenant.pk}/currency", {"currency": "XXX"}).status_code == 400
 
 
 def test_the_pages_do_the_same(operator: Client, new_tenant: Tenant, letters: list[tuple[str, str]]) -> None:
