@@ -81,4 +81,28 @@ OPERATOR_ACTS: dict[str, tuple[tuple[str, str], ...]] = {
     "ops/offerings/<str:pk>/retire/": (("PATCH", f"{OPS}/offerings/<str:pk>"),),
     "ops/tokens/": (("POST", f"{OPS}/tokens"),),
     "ops/tokens/<str:pk>/revoke/": (("DELETE", f"{OPS}/tokens/<str:pk>"),),
+    "ops/tenants/new/": (("POST", f"{OPS}/tenants"),),
+    "ops/tenants/<str:pk>/release/": (("POST", f"{OPS}/tenants/<str:pk>/release"),),
+    "ops/tenants/<str:pk>/currency/": (("POST", f"{OPS}/tenants/<str:pk>/currency"),),
+    "ops/tenants/<str:pk>/approval-limits/": (("POST", f"{OPS}/tenants/<str:pk>/approval-limits"),),
+    "ops/approvals/<str:pk>/": (
+        ("POST", f"{OPS}/approval-requests/<str:pk>/approve"),
+        ("POST", f"{OPS}/approval-requests/<str:pk>/decline"),
+    ),
+    "ops/accounting/settings/": (("PATCH", f"{OPS}/journal-settings"),),
+    "ops/bank-receipts/": (("POST", f"{OPS}/bank-receipts"),),
+    "ops/bank-receipts/<str:pk>/": (("PATCH", f"{OPS}/bank-receipts/<str:pk>"),),
+    "ops/bank-receipts/<str:pk>/reverse/": (("PATCH", f"{OPS}/bank-receipts/<str:pk>"),),
+    "ops/bank-entries/": (("POST", f"{OPS}/bank-statements"),),
+    "ops/bank-entries/<str:pk>/": (("PATCH", f"{OPS}/bank-entries/<str:pk>"),),
+    "ops/grants/<str:pk>/revoke/": (("PATCH", f"{OPS}/grants/<str:pk>"),),
+    "ops/price-versions/<int:pk>/withdraw/": (("PATCH", f"{OPS}/price-versions/<str:pk>"),),
+    **{
+        f"ops/invoices/<str:pk>/{step}/": (("PATCH", f"{OPS}/invoices/<str:pk>"),)
+        for step in ("rebill", "reinstate", "write-off")
+    },
+    **{
+        f"ops/month-reviews/<int:pk>/{step}/": (("PATCH", f"{OPS}/month-reviews/<str:pk>"),)
+        for step in ("hold", "approve", "release")
+    },
 }

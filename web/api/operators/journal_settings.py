@@ -62,6 +62,7 @@ class JournalSettingsIn(StrictSerializer):
 class OperatorJournalSettingsViewSet(CrossTenantViewSet):
     """Settings of the journal export."""
 
+    area = "billing"
     serializer_class, rows, audit_action = JournalSettingsOut, JournalSettings.objects.all(), "accounting"
     pagination_class, filter_backends = None, []
 
