@@ -19,7 +19,7 @@ class InvoiceStatus(models.TextChoices):
     CLOSING = "closing"
     FINALIZED = "finalized"
     PAID = "paid"
-    PARTIALLY_PAID = "partially_paid", "Partially paid"
+    PARTIALLY_PAID = "partially_paid"
     UNCOLLECTIBLE = "uncollectible"  # written off
     REPORTED = "reported"  # a report of costs that nobody pays
     VOID = "void"  # cancelled: a credit note credits all of it

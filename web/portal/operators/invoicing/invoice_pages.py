@@ -91,7 +91,7 @@ def list_invoices(request: OperatorRequest) -> Any:
         return csv_list("invoices", INVOICE_HEADS, map(_invoice_row, rows.iterator(BATCH_SIZE)))
     tenant = Tenant.objects.filter(pk=limits.tenant).first() if limits.tenant else None
     key = tenant.pk if tenant else ""
-    tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
+    tabs = (("", _("All")), *((each.value, each.label.capitalize()) for each in STATE_FILTERS))
     of_state = state_tabs(reverse("ops-invoices"), tabs, counts, state)
     context = {
         "listing": list_page(request, rows, count=counts.get(state, 0)),
