@@ -14,6 +14,7 @@ from billing.services.catalogue import price_list, price_withdrawal, tenant_pric
 from billing.services.invoicing.corrections import correction_proposals
 from billing.services.rating import unpriced_usage
 from tenants.models import Tenant
+from tenants.services.errors import ObjectNotFound
 from web.api.base_views import complete_page
 from web.api.lease_serializers import page_of
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, require_field
@@ -106,7 +107,9 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
             price_withdrawal.withdraw_price(version, **self.by)
             return None
         at = require_field(body, "until") or self.now
-        return tenant_prices.end_tenant_price(tenant_prices.find_tenant_price(str(version.pk)), at=at, **self.by)
+        if version.tenant_id is None:
+            raise ObjectNotFound("A list price has no end.", fix="Publish the price that replaces it instead.")
+        return tenant_prices.end_tenant_price(version, at=at, **self.by)
 
     @OperatorAct(
         PriceCorrectionCreate,
