@@ -5,6 +5,7 @@ nothing new.
 """
 
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -27,10 +28,11 @@ from tenants.services.actors import SYSTEM  # noqa: E402
 from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
 
 HERE = Path(__file__).parent
-TENANTS, LEASES, INTERVALS_PER_LEASE, LENGTH_S = 250, 80, 10, 23 * 3600
+SMALL = sys.argv[1:] == ["small"]
+TENANTS, LEASES, INTERVALS_PER_LEASE, LENGTH_S = *((5, 4, 3) if SMALL else (250, 80, 10)), 23 * 3600
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
 START = datetime(2026, 3, 20, tzinfo=UTC)
-REPEATS = 5
+REPEATS = 2 if SMALL else 5
 
 
 def create_usage() -> None:

@@ -5,6 +5,7 @@ laid out.
 """
 
 import os
+import sys
 from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter
@@ -18,8 +19,7 @@ from bench.figures import Figures  # noqa: E402
 from billing.services.documents.pdf_rendering import render_pdf  # noqa: E402
 from tests.billing.documents.sample_documents import sample_invoice  # noqa: E402
 
-REPEATS = 7
-FEW, MANY = 200, 1000
+REPEATS, FEW, MANY = (2, 20, 100) if sys.argv[1:] == ["small"] else (7, 200, 1000)
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 
 

@@ -6,6 +6,7 @@ key, check, trigger or row-level security.
 """
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -25,7 +26,7 @@ from tenants.models import Tenant  # noqa: E402
 from tenants.services.rls import staff_scope, tenant_scope  # noqa: E402
 
 INSERT = (Path(__file__).parent / "transfers.sql").read_text()
-TENANTS, INVOICES, REPEATS = 100, 1000, 7
+TENANTS, INVOICES, REPEATS = (5, 20, 2) if sys.argv[1:] == ["small"] else (100, 1000, 7)
 START = datetime(2026, 3, 20, tzinfo=UTC)
 LEDGER, BARE = LedgerTransfer._meta.db_table, "bare_transfers"
 TRIAL_S_FOR_10M = 3

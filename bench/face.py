@@ -6,6 +6,7 @@ WSGI application, as a signed-in person's browser would.
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,10 +35,11 @@ from tenants.services.actors import SYSTEM
 from tenants.services.rls import tenant_scope
 
 HERE = Path(__file__).parent
-OVER, LIVE, WAITING = 8_000, 2_000, 100
-NODES = 36  # of eight GPUs: seven slices each hold what runs, and a few GPUs stay free
-MORE_NODES = 90  # with them 1,008 GPUs, for the operators' map
-ROUNDS, WARM_UP = 30, 3
+SMALL = sys.argv[1:] == ["small"]
+OVER, LIVE, WAITING = (80, 20, 2) if SMALL else (8_000, 2_000, 100)
+NODES = 2 if SMALL else 36  # of eight GPUs: seven slices each hold what runs, and a few GPUs stay free
+MORE_NODES = 2 if SMALL else 90  # with them 1,008 GPUs, for the operators' map
+ROUNDS, WARM_UP = (3, 1) if SMALL else (30, 3)
 MOST_MS, MOST_BYTES = 200, 100_000
 MORE_PROJECTS, MORE_PEOPLE = 50, 60  # beside those in which leases run, and the owner
 OPERATIONS = {

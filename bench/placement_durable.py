@@ -21,8 +21,10 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 HERE, WORKERS = "bench.placement_durable", 2
-NODES, LEASES, BARE = 1250, 6000, 6000
-GPUS, PLACES, A_CHUNK = 100_000, 700_000, 70_000
+SIZE = "BENCH_SIZE"  # variable that hands the size to the processes of this benchmark
+SMALL = os.environ.get(SIZE) == "small"
+NODES, LEASES, BARE = (12, 60, 60) if SMALL else (1250, 6000, 6000)
+GPUS, PLACES, A_CHUNK = (800, 5_600, 2_800) if SMALL else (100_000, 700_000, 70_000)
 MIX = (
     ("1g.10gb",) * 30 + ("1g.20gb",) * 25 + ("2g.20gb",) * 20 + ("3g.40gb",) * 10 + ("4g.40gb",) * 10 + ("7g.80gb",) * 5
 )
@@ -310,7 +312,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == []:
+    if sys.argv[1:] in ([], ["small"]):
+        os.environ[SIZE] = "".join(sys.argv[1:])
         main()
     django.setup()
     if sys.argv[1] == "here":

@@ -1,7 +1,6 @@
 """Public SSH keys: one line of an authorized_keys file, without options."""
 
 import base64
-import binascii
 import hashlib
 import re
 import struct
@@ -33,7 +32,7 @@ def ssh_key_fault(key: str) -> str:
         return f"it must start with one of {', '.join(sorted(SSH_KEY_TYPES))}, followed by the key."
     try:
         body = base64.b64decode(words[1], validate=True)
-    except binascii.Error:
+    except ValueError:  # also of characters beyond ASCII
         return "the key is damaged."
     if _embedded_key_type(body) != words[0].encode():
         return "the key is damaged: its type does not match its prefix."

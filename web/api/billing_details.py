@@ -32,16 +32,16 @@ class BankAccountOut(serializers.Serializer[Any]):
 
 
 class PartyOut(serializers.Serializer[Any]):
-    """Customer or supplier on an invoice."""
+    """Customer or supplier on an invoice; older invoices name less of them."""
 
     name = serializers.CharField()
-    street = serializers.CharField()
-    address_line_2 = serializers.CharField()
-    postcode = serializers.CharField()
-    city = serializers.CharField()
-    country = serializers.CharField(help_text="ISO 3166, two letters.")
-    vat_id = serializers.CharField()
-    email = serializers.CharField()
+    street = serializers.CharField(default="")
+    address_line_2 = serializers.CharField(default="")
+    postcode = serializers.CharField(default="")
+    city = serializers.CharField(default="")
+    country = serializers.CharField(default="", help_text="ISO 3166, two letters.")
+    vat_id = serializers.CharField(default="")
+    email = serializers.CharField(default="")
     phone = serializers.CharField(default="", help_text="Of the supplier.")
     language = serializers.ChoiceField(choices=LANGUAGES, default="en", help_text="Of the customer's documents.")
 

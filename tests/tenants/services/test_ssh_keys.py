@@ -72,6 +72,7 @@ def test_a_user_saves_at_most_50_keys(delta: TenantWithOwner) -> None:
         ("laptop", f"command=x {public_key()}", "It must start with"),
         ("laptop", f"{public_key()}\n{public_key(1)}", "one line of plain text"),
         ("laptop", "ssh-rsa AAAA", "damaged"),
+        ("laptop", "ssh-ed25519 AAAAé", "damaged"),
     ],
 )
 def test_an_invalid_key_is_refused_and_its_text_is_not_repeated(

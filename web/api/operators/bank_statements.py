@@ -1,7 +1,6 @@
 """Operators' API of imported bank statements and their entries."""
 
 import base64
-import binascii
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -48,7 +47,7 @@ class OperatorBankStatementViewSet(ChangingViewSet):
         body = validated_body(BankStatementImport, request)
         try:
             content = base64.b64decode(body["content"], validate=True)
-        except binascii.Error as error:
+        except ValueError as error:  # also of characters beyond ASCII
             raise InvalidValue("content", "The file is not in Base64.", fix="Encode the file, and send it.") from error
         about = {"file_name": body["file_name"], "currency": body["currency"]}
         return self.changed(statement_import.import_statement(content, **about, **self.by), status=201)

@@ -73,6 +73,12 @@ def test_rest_of_a_transfer_is_assigned(api: OperatorApi) -> None:
     assert reload_invoice(invoice).status == "paid"
 
 
+@pytest.mark.parametrize("content", ["not base64!", "\u008c=?"])
+def test_a_statement_that_is_not_base64_is_refused(api: OperatorApi, content: str) -> None:
+    refused = api.send("POST", "bank-statements", {"file_name": "a.csv", "content": content})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "content")
+
+
 def test_statement_is_imported_and_its_entries_are_decided(api: OperatorApi) -> None:
     invoice = create_final_invoice()
     text = f"date,amount,currency,remittance\n2026-11-05,2.00,EUR,{invoice}\n2026-11-05,9.00,EUR,gift\n"
