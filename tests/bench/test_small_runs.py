@@ -30,7 +30,7 @@ SIZES = {
     "kubernetes_agent": "small",
     "placement": "small",
     "placement_durable": "small",
-    "placement_shared": "1",
+    "placement_shared": "2",
     "telemetry": "small",
 }
 # Run small by a test of its own, which checks more.
