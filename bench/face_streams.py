@@ -75,7 +75,10 @@ def _stat_fields(pid: int) -> list[str]:
 
 
 def database_seconds() -> float:
-    """Return the CPU seconds that the database server took so far, with those of ended connections."""
+    """Return the CPU seconds that the database server took so far.
+
+    With those of connections that have ended.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         postmaster = int(_stat_fields(cursor.fetchone()[0])[PARENT])

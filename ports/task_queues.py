@@ -1,4 +1,4 @@
-"""How much waits in the queues of the workers, and how many of their tasks failed."""
+"""What waits in the workers' queues, and how many tasks failed."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -36,7 +36,10 @@ def read_backlogs(queues: Iterable[str]) -> list[QueueBacklog]:
 
 
 def count_failure(task: str) -> None:
-    """Count a failed run of a task; it is not counted if Valkey does not answer."""
+    """Count a failed run of a task.
+
+    It is not counted if Valkey does not answer.
+    """
     _ask_valkey(lambda valkey: valkey.hincrby(FAILURES_KEY, task, 1))
 
 

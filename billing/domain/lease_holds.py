@@ -20,7 +20,10 @@ def exact_from_minor(minor: int, currency: str) -> int:
 
 
 def most_seconds(duration_s: int, *, since: datetime, end_date: datetime | None) -> int:
-    """Return the most seconds that a run can last from a moment: its duration, or until its end date."""
+    """Return the most seconds that a run can last from a moment.
+
+    It ends after its duration, or at its end date.
+    """
     if end_date is None:
         return max(duration_s, 0)
     return max(min(duration_s, -((since - end_date) // timedelta(seconds=1))), 0)

@@ -1,11 +1,17 @@
-"""Review of months before their invoices are final, and months closed without leases that nobody observed."""
+"""Review of months before their invoices are final.
+
+Months also close without leases that nobody observed.
+"""
 
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Add what operators decide about a month, and the leases that an invoice leaves to a later one."""
+    """Add operators' decisions about a month.
+
+    And the leases that an invoice leaves to a later one.
+    """
 
     dependencies = [("billing", "0012_withdrawals")]
 

@@ -117,7 +117,10 @@ class Invoice(TenantOwned):
 
     @property
     def due(self) -> int:
-        """The amount that is still to be paid now, in minor units; OPEN_AMOUNT says it in queries."""
+        """The amount that is still to be paid now, in minor units.
+
+        OPEN_AMOUNT says it in queries.
+        """
         return self.to_pay - self.received if self.status in OPEN_STATUSES else 0
 
     @property

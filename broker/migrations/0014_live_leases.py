@@ -1,4 +1,4 @@
-"""An index of the leases that have not ended, which are few, and a function that refreshes statistics."""
+"""An index of live leases, and a function that refreshes statistics."""
 
 from pathlib import Path
 

@@ -190,7 +190,10 @@ def error_page(request: HttpRequest, status: int, detail: str = "") -> HttpRespo
 
 
 def render_error(request: HttpRequest, status: int, *, title: str, detail: str, fix: str) -> HttpResponse:
-    """Render an error as a page: inside the menu for whoever is signed in, unless the database is in doubt."""
+    """Render an error as a page.
+
+    Inside the menu for whoever is signed in, unless the database is in doubt.
+    """
     user = getattr(request, "user", None)
     in_frame = status < 500 and transaction.get_connection().in_atomic_block and bool(user and user.is_authenticated)
     request.is_error_page = in_frame  # type: ignore[attr-defined]  # its layout enters the tenant itself

@@ -50,7 +50,10 @@ class Watch:
             self._changed.set()
 
     async def wait(self, gone: "asyncio.Future[None]", *, seconds: float) -> bool:
-        """Wait for a change, for `gone`, or for so many seconds; return whether there was a change."""
+        """Wait for a change; return whether there was one.
+
+        At most until `gone`, or for so many seconds.
+        """
         changed: asyncio.Future[Any] = asyncio.ensure_future(self._changed.wait())
         try:
             await asyncio.wait([changed, gone], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

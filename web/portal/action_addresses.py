@@ -1,4 +1,6 @@
-"""Addresses of actions: a POST acts, and reading one leads to the page the action is on.
+"""Addresses of actions.
+
+A POST acts, and reading one leads to the page the action is on.
 
 Somebody comes back to such an address after signing in again, or from the browser's history.
 """

@@ -45,7 +45,10 @@ def outcome_message(request: HttpRequest, *, done: str) -> Iterator[None]:
 
 
 def redirect_with_errors(request: HttpRequest, form: Any, *, to: str) -> HttpResponse:
-    """Redirect with the errors of a small form that has no page of its own; it keeps its values."""
+    """Redirect with the errors and values of a small form.
+
+    It has no page of its own.
+    """
     for field, errors in form.errors.items():
         wrong = f"{form.fields[field].label or field}: {' '.join(errors)}" if field in form.fields else " ".join(errors)
         set_rejection_reason(request, wrong)

@@ -161,6 +161,9 @@ def _amount(text: str, currency: str) -> int:
 
 
 def _is_grouping(digits: str, mark: str, decimals: int) -> bool:
-    """Return whether the last mark separates thousands: three digits follow, and no other mark precedes it."""
+    """Return whether the last mark separates thousands.
+
+    Three digits follow it, and no other mark precedes it.
+    """
     other = "." if mark == "," else ","
     return decimals == 3 and other not in digits

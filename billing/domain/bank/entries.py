@@ -16,7 +16,10 @@ class InvalidStatement(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class StatementEntry:
-    """One booked movement of money on our account, in minor units; texts are empty where unknown."""
+    """One booked movement of money on our account.
+
+    Amounts are in minor units; texts are empty where unknown.
+    """
 
     account: str  # our IBAN, or the bank's own number of the account
     booked_on: date

@@ -1,4 +1,6 @@
-"""Match an entry of a bank statement with open invoices: a proposal that an operator confirms.
+"""Match an entry of a bank statement with open invoices.
+
+The result is a proposal that an operator confirms.
 
 Numbers that the transfer names come first, then a known account, then amount and name together. An
 amount alone is proposed only where a single invoice is due with it.
@@ -98,7 +100,10 @@ class InvoiceIndex:
         return [self.by_id[key.lower()] for key in sorted(hits, key=lambda key: hits[key])]
 
     def tenants_named(self, name: str) -> set[str]:
-        """Return the tenants with a name of which one shares all telling words with the other."""
+        """Return the tenants whose name has the telling words of the payer's.
+
+        One of the two names has all telling words of the other.
+        """
         words = telling_words(name)
         candidates = {tenant for word in words for tenant in self.tenants_by_word.get(word, ())}
         return {

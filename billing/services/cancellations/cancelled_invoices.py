@@ -1,4 +1,6 @@
-"""Cancel an issued invoice by a credit note, and open its month again to issue it anew.
+"""Cancel an issued invoice by a credit note.
+
+Its month is open again, and is issued anew.
 
 The money that was paid goes to the balance and credit back to its grants; both pay the new invoice. The
 month is held until an operator approves it, so that usage, prices and addresses can be corrected first.
@@ -36,7 +38,9 @@ class NotRebillable(ProblemError):
 
 @transaction.atomic
 def cancel_and_reopen(invoice: Invoice, *, why: str, actor: Actor, now: datetime) -> Invoice:
-    """Cancel an invoice and open its month again; repeating it changes nothing. Returns the cancelled invoice.
+    """Cancel an invoice and open its month again; return it.
+
+    Repeating it changes nothing.
 
     Raises NotRebillable for a draft, after another credit note, with an open dispute, while a payment is in
     progress, and for a prepaid tenant.
@@ -106,7 +110,10 @@ def _check_rebillable(invoice: Invoice, tenant: Tenant) -> None:
 
 
 def _credit_all(invoice: Invoice, why: str, actor: Actor, now: datetime) -> CreditNote | None:
-    """Credit the whole invoice; credit that has expired since is granted again, so that nobody loses it."""
+    """Credit the whole invoice.
+
+    Credit that has expired since is granted again, so that nobody loses it.
+    """
     if not any(line.remaining for line in credit_notes.creditable_lines(invoice)):
         return None
     note = credit_notes.issue_credit_note(invoice, wanted=None, seen=0, why=why, actor=actor, now=now)

@@ -1,4 +1,7 @@
-"""Withdraw a scheduled price before it begins; the price that it would have replaced stays in force."""
+"""Withdraw a scheduled price before it begins.
+
+The price that it would have replaced stays in force.
+"""
 
 from datetime import datetime
 

@@ -49,7 +49,10 @@ def invoice_customer(invoice: Invoice, words: DocumentFormat = ENGLISH) -> docum
 
 
 def invoice_order_number(invoice: Invoice) -> str:
-    """Return the customer's own order number: as of finalization, or the current one of a draft."""
+    """Return the customer's own order number.
+
+    That of finalization; of a draft the current one.
+    """
     if invoice.finalized_at is None:
         return tax_determination.get_po_numbers([invoice.tenant]).get(invoice.tenant_id, "")
     return invoice.po_number

@@ -1,4 +1,4 @@
-"""Notes on an invoice of where to transfer money, what is charged later and what it replaces."""
+"""Notes on an invoice: bank account, later charges, replaced invoice."""
 
 from billing.domain.document_formats import DocumentFormat
 from billing.domain.documents import DocumentNote

@@ -55,7 +55,10 @@ def finalize_invoice(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now
 
 
 def finalize_report(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
-    """Number a report of costs, which nobody pays; it has a series of its own and no ledger entry."""
+    """Number a report of costs, which nobody pays.
+
+    It has a series of its own and no ledger entry.
+    """
     invoice.series = f"{REPORT_PREFIX}{month.label}"
     invoice.number = take_numbers(invoice.series)
     invoice.customer = tax_determination.get_customer(tenant).as_dict()

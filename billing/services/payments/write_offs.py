@@ -1,4 +1,7 @@
-"""Write off what is due on an invoice, or take that back. Later transfers for it make the loss smaller."""
+"""Write off what is due on an invoice, or take that back.
+
+Later transfers for it make the loss smaller.
+"""
 
 from datetime import datetime
 

@@ -89,7 +89,9 @@ def spend_by_month_end(tenant: Tenant, *, now: datetime, projects: Iterable[str]
 def spend_by_project(
     month: Period, paths: Mapping[str, Sequence[str]], currency: str, *, until: datetime
 ) -> dict[str, int]:
-    """Return what each project and those below it spent in a month until a moment, in minor units.
+    """Return what each project spent in a month until a moment.
+
+    With the projects below it; in minor units.
 
     `paths` are the paths of all projects. The root's spend is that of `spend_between`.
     """

@@ -49,7 +49,9 @@ def supplier_currency() -> str:
 
 
 def get_bank_account() -> BankAccount | None:
-    """Return the account to which invoices are paid by transfer, or None if none is configured.
+    """Return the account to which invoices are paid by transfer.
+
+    None if none is configured.
 
     Raises ImproperlyConfigured for an invalid IBAN or BIC.
     """
@@ -96,7 +98,10 @@ def get_tax_statuses(tenants: Iterable[Tenant]) -> dict[str, TaxStatus]:
 
 
 def get_po_numbers(tenants: Iterable[Tenant]) -> dict[str, str]:
-    """Return the tenants' own order numbers; one query, in a scope that sees all of them."""
+    """Return the tenants' own order numbers.
+
+    One query, in a scope that sees all of them.
+    """
     rows = BillingDetails.objects.filter(tenant__in=list(tenants)).exclude(po_number="")
     return dict(rows.values_list("tenant_id", "po_number"))
 
@@ -110,7 +115,10 @@ def standard_rate_on(taxed: TaxStatus, moment: datetime) -> int | None:
 
 
 def find_showback_tenants(tenants: Iterable[str]) -> set[str]:
-    """Return which of these tenants only get reports; one query, in a scope that sees all of them."""
+    """Return which of these tenants only get reports.
+
+    One query, in a scope that sees all of them.
+    """
     wanted = set(tenants)
     terms = dict(AccountTerms.objects.filter(tenant__in=wanted).values_list("tenant_id", "payment"))
     return {each for each in wanted if terms.get(each, settings.DEFAULT_PAYMENT_TERMS) == PaymentTerms.SHOWBACK}

@@ -4,7 +4,9 @@ from django.db import connection
 
 
 def refresh_statistics() -> None:
-    """Have PostgreSQL count rows anew, since its plans follow what it knew of an offering before.
+    """Have PostgreSQL count the rows of leases anew.
+
+    Its plans follow what it knew of an offering before.
 
     It does so by itself only after a tenth of a table has changed.
     """

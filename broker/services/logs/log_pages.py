@@ -70,7 +70,9 @@ def read_log_state(lease: Lease) -> LogState:
 
 
 def latest_lines(lease_ids: Sequence[str]) -> dict[str, tuple[str, int | None, datetime | None]]:
-    """Return each lease's state, the number its next line will have, and when its log was complete.
+    """Return each lease's state and how far its log has got.
+
+    The number of its next line, and when it was complete.
 
     Must run inside a scope that sees these leases.
     """

@@ -86,7 +86,10 @@ class OperatorBankReceiptViewSet(ChangingViewSet):
     @extend_schema(request=BankReceiptCreate, responses={201: OperatorBankReceiptOut})
     @keyed
     def create(self, request: Request) -> Response:
-        """Record a transfer: it pays the named or the oldest open invoices, the rest is on the balance."""
+        """Record a bank transfer.
+
+        It pays the named or the oldest open invoices; the rest is on the balance.
+        """
         body = validated_body(BankReceiptCreate, request)
         tenant = tenant_or_missing(body["tenant"])
         currency = body["currency"] or tenant.currency
@@ -101,7 +104,10 @@ class OperatorBankReceiptViewSet(ChangingViewSet):
 
     @extend_schema(request=BankReceiptChange)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Assign what is left of a transfer to an invoice, or reverse the transfer with `reversed` and a reason."""
+        """Assign what is left of a transfer, or reverse the transfer.
+
+        With `invoice`, or with `reversed` and a reason.
+        """
         receipt, body = self.row_to_change(), validated_body(BankReceiptChange, request)
         if body.get("reversed"):
             reason = require_field(body, "reason", fix="Send why the transfer is reversed.")

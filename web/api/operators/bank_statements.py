@@ -43,7 +43,10 @@ class OperatorBankStatementViewSet(ChangingViewSet):
     @extend_schema(request=BankStatementImport, responses={201: BankStatementOut})
     @keyed
     def create(self, request: Request) -> Response:
-        """Import a statement, or return the import of the same file; entries seen before are not new."""
+        """Import a statement, or return the import of the same file.
+
+        Entries seen before are not new.
+        """
         body = validated_body(BankStatementImport, request)
         try:
             content = base64.b64decode(body["content"], validate=True)
@@ -86,7 +89,10 @@ class BankEntryOut(serializers.ModelSerializer[BankEntry]):
 
 
 class BankEntryChange(StrictSerializer):
-    """A decision: `booked` with the tenant (or the `receipt` that was returned), `dismissed` with a reason, `open`."""
+    """A decision about an entry.
+
+    `booked` with the tenant (or the `receipt` that was returned), `dismissed` with a reason, `open`.
+    """
 
     status = serializers.ChoiceField(choices=["booked", "dismissed", "open"])
     tenant = serializers.CharField(max_length=40, required=False)
@@ -109,7 +115,10 @@ class OperatorBankEntryViewSet(ChangingViewSet):
 
     @extend_schema(request=BankEntryChange)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Book an entry, as its proposal says or otherwise, dismiss it, or reopen a dismissed one."""
+        """Book an entry, dismiss it, or reopen a dismissed one.
+
+        It is booked as its proposal says, or otherwise.
+        """
         entry, body = self.row_to_change(), validated_body(BankEntryChange, request)
         if body["status"] == "dismissed":
             reason = require_field(body, "reason", fix="Send why it is no money of a tenant.")

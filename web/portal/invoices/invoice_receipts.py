@@ -9,7 +9,10 @@ from billing.models import BankReceiptPart, Invoice, WriteOff
 
 
 def receipt_entries(invoice: Invoice) -> list[tuple[str, str, datetime]]:
-    """Return what bank transfers paid of an invoice, what was taken back, and write-offs; two queries at most."""
+    """Return what bank transfers paid of an invoice.
+
+    And what was taken back or written off; two queries at most.
+    """
     if not invoice.number:
         return []
     entries: list[tuple[str, str, datetime]] = []

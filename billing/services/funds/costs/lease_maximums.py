@@ -1,4 +1,4 @@
-"""Maximum cost of a lease in all: of a request, and of a lease that exists.
+"""Maximum cost of a lease, or of a request for one.
 
 Pages, quotes and e-mails take it from here, so that it is the same everywhere.
 """
@@ -24,7 +24,10 @@ WHOLE_LIFE = 0  # the only month of a lease's whole life
 
 
 class RunTerms(Protocol):
-    """When a run begins and ends at the latest: a request, or a lease that was not active yet."""
+    """When a run begins and ends at the latest.
+
+    Of a request, or of a lease that was not active yet.
+    """
 
     @property
     def quantity(self) -> int: ...
@@ -40,7 +43,10 @@ class RunTerms(Protocol):
 
 
 def request_maximum(wanted: RunTerms, *, nano_per_hour: int, currency: str, now: datetime) -> Money:
-    """Return the most that a request costs at one price, rounded up as it is held."""
+    """Return the most that a request costs at one price.
+
+    Rounded up, as it is held.
+    """
     since = max(now, wanted.starts_at or now).replace(microsecond=0)
     seconds = lease_holds.most_seconds(wanted.max_duration_s, since=since, end_date=wanted.end_date)
     minor = hold_amount(seconds, quantity=wanted.quantity, nano_per_hour=nano_per_hour, currency=currency)
@@ -48,7 +54,9 @@ def request_maximum(wanted: RunTerms, *, nano_per_hour: int, currency: str, now:
 
 
 def lease_maximum(lease: Lease, *, tenant: Tenant, now: datetime) -> Money | None:
-    """Return the most that a lease costs in all: what it cost, and what it may still cost.
+    """Return the most that a lease costs in all.
+
+    What it cost so far, and what it may still cost.
 
     That of an ended lease is its cost. None without a price.
     """
@@ -65,7 +73,10 @@ def lease_maximum(lease: Lease, *, tenant: Tenant, now: datetime) -> Money | Non
 
 
 def more_maximum(lease: Lease, seconds: int, *, currency: str, now: datetime) -> Money | None:
-    """Return the most that so many further seconds of a lease cost; None without a price."""
+    """Return the most that further seconds of a lease cost.
+
+    None without a price.
+    """
     price = lease_price(lease, currency=currency, now=now)
     if price is None:
         return None
@@ -74,7 +85,10 @@ def more_maximum(lease: Lease, seconds: int, *, currency: str, now: datetime) ->
 
 
 def lease_price(lease: Lease, *, currency: str, now: datetime) -> OfferingPrice | None:
-    """Return the most that a lease pays per hour: its quote's price, or the present one."""
+    """Return the most that a lease pays per hour.
+
+    Its quote's price, or the present one.
+    """
     if quoted := price_list.quoted_prices([lease]).get(lease.pk):
         return quoted
     known = price_list.prices_at(now, currency=currency, offerings={lease.offering_id}, tenant=lease.tenant_id)

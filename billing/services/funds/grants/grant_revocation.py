@@ -1,4 +1,7 @@
-"""Take back what is left of a grant: it pays nothing from now on; what it paid stays paid."""
+"""Take back what is left of a grant.
+
+It pays nothing from now on; what it paid stays paid.
+"""
 
 from datetime import datetime
 

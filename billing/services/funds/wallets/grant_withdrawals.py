@@ -14,7 +14,10 @@ from tenants.services.rls import tenant_scope
 
 @transaction.atomic
 def take_back_grant(grant: Grant, *, why: str, actor: Actor, now: datetime) -> Grant:
-    """Take back the unused rest of a grant; raises NotRevocable if leases hold a part of it."""
+    """Take back the unused rest of a grant.
+
+    Raises NotRevocable if leases hold a part of it.
+    """
     with tenant_scope(grant.tenant_id):
         tenant = Tenant.objects.get(pk=grant.tenant_id)
         wallet_balances.lock_wallet(tenant)

@@ -151,7 +151,10 @@ def review_ends_at(month: BillingPeriod) -> datetime:
 
 
 def _begin_reviews(now: datetime) -> None:
-    """Charge months up to their end once they are over, so that the reviewed draft is complete."""
+    """Charge months that are over up to their end.
+
+    So the draft that is reviewed is complete.
+    """
     if not settings.INVOICE_REVIEW_HOURS:
         return
     with system_scope():
@@ -217,7 +220,10 @@ def _close_month(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
 
 
 def _take_draft(month: BillingPeriod) -> Invoice | None:
-    """Return the draft that becomes final; delete one that says nothing, which would take a number."""
+    """Return the draft that becomes final.
+
+    One that says nothing is deleted, since it would take a number.
+    """
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     rows = Invoice.objects.filter(period=month, status=InvoiceStatus.DRAFT).select_related("period")
     found = rows.annotate(says_something=Exists(lines), agreed_on=adjustment_facts.HAS_AGREEMENTS).first()

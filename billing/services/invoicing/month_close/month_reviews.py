@@ -47,7 +47,10 @@ class ReviewedMonth:
 
 
 def open_reviews(now: datetime) -> QuerySet[BillingPeriod]:
-    """Return months that are over and still open, the latest first; needs to see all tenants."""
+    """Return months that are over and still open, latest first.
+
+    Needs to see all tenants.
+    """
     over = Q(span__endswith__lte=now) | Q(held_at__isnull=False)
     rows = BillingPeriod.objects.filter(over, status=OPEN).select_related("tenant")
     return rows.order_by("-label", "tenant__name", "pk")
@@ -80,7 +83,10 @@ def hold_month(month: BillingPeriod, *, why: str, actor: Actor, now: datetime) -
 
 @transaction.atomic
 def approve_month(month: BillingPeriod, *, actor: Actor, now: datetime) -> BillingPeriod:
-    """Let a month close with the next run, held or not, whatever is left of its review."""
+    """Let a month close with the next run.
+
+    Held or not, and whatever is left of its review.
+    """
     return _decide(month, "approve", {"held_at": None, "held_reason": "", "approved_at": now}, actor, now)
 
 

@@ -1,4 +1,7 @@
-"""Assign money of bank receipts to invoices: at once, later, or once a card payment is settled."""
+"""Assign money of bank receipts to invoices.
+
+At once, later, or once a card payment is settled.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -29,7 +32,10 @@ class NotAssignable(ProblemError):
 
 
 def assign_received(receipt: BankReceipt, invoices: Sequence[Invoice], *, actor: Actor, now: datetime) -> None:
-    """Assign a new receipt to locked invoices, as far as it goes; the caller posts it."""
+    """Assign a new receipt to locked invoices, as far as it goes.
+
+    The caller posts it.
+    """
     left, waits = receipt.minor, False
     for invoice in invoices:
         if not left:
@@ -44,7 +50,9 @@ def assign_received(receipt: BankReceipt, invoices: Sequence[Invoice], *, actor:
 
 @transaction.atomic
 def assign_rest(receipt: BankReceipt, invoice: Invoice, *, actor: Actor, now: datetime) -> BankReceipt:
-    """Assign what a receipt left on the balance to an invoice, as far as both go.
+    """Assign what a receipt left on the balance to an invoice.
+
+    As far as both go.
 
     Raises NotAssignable if nothing is left, due, or if a card payment is in progress.
     """
@@ -83,7 +91,10 @@ def assignable_rest(receipt: BankReceipt) -> int:
 
 
 def assign_waiting_receipts(*, now: datetime) -> int:
-    """Assign receipts whose invoice had a card payment in progress that is settled now; return how many."""
+    """Assign receipts that waited for a card payment; return how many.
+
+    Its payment is settled now.
+    """
     with system_scope():
         found = list(
             BankReceipt.objects.filter(waits=True).order_by("recorded_at").values_list("pk", "tenant_id")[:BATCH_SIZE]
@@ -107,7 +118,10 @@ def assign_waiting_for(invoice: Invoice, *, now: datetime) -> None:
 
 
 def assign_waiting(receipt_id: str, *, now: datetime) -> bool:
-    """Assign a waiting receipt to the invoices that can take it now; return whether it waits no longer."""
+    """Assign a waiting receipt to the invoices that can take it.
+
+    Returns whether it waits no longer.
+    """
     receipt = BankReceipt.objects.get(pk=receipt_id)
     rows = Invoice.objects.select_for_update(of=("self",)).select_related("period")
     found = {invoice.pk: invoice for invoice in rows.filter(pk__in=receipt.wanted).order_by("due_at", "pk")}

@@ -1,4 +1,6 @@
-"""Record money that came in by bank transfer: it pays invoices, and the rest is on the balance.
+"""Record money that came in by bank transfer.
+
+It pays invoices, and the rest is on the balance.
 
 Recording never fails because an invoice cannot take the money: it did come in. Where a card payment of
 the invoice is in progress, the money waits on the balance until that is settled.
@@ -121,7 +123,10 @@ def _check_terms(terms: ReceiptTerms, now: datetime) -> None:
 
 
 def _wanted_invoices(tenant: Tenant, terms: ReceiptTerms) -> Sequence[Invoice]:
-    """Return the invoices to pay, in order and locked; raise InvalidValue for one that cannot be paid."""
+    """Return the invoices to pay, in order and locked.
+
+    Raises InvalidValue for one that cannot be paid.
+    """
     rows = Invoice.objects.select_for_update(of=("self",)).select_related("period").filter(tenant=tenant)
     if terms.pays is ReceiptUse.BALANCE:
         _check_currency(terms.currency, tenant.currency)

@@ -33,7 +33,10 @@ def book_entry(
     actor: Actor,
     now: datetime,
 ) -> BankReceipt:
-    """Record an incoming entry as a receipt of a tenant. Raises EntryDecided, or what recording raises."""
+    """Record an incoming entry as a receipt of a tenant.
+
+    Raises EntryDecided, or what recording raises.
+    """
     entry = _undecided(entry)
     if not entry.incoming:
         raise EntryDecided(
@@ -101,7 +104,10 @@ def reopen_entry(entry: BankEntry, *, actor: Actor, now: datetime) -> BankEntry:
 
 
 def book_exact_matches(*, actor: Actor, now: datetime) -> int:
-    """Book the undecided entries that name their invoices and pay exactly what is due; return how many."""
+    """Book the undecided entries that match exactly; return how many.
+
+    They name their invoices and pay what is due.
+    """
     with staff_scope():
         waiting = BankEntry.objects.filter(status=BankEntryStatus.OPEN, incoming=True, returned=False)
         found = entry_matching.propose(list(waiting.order_by("booked_on", "pk")[:MAX_AT_ONCE]))

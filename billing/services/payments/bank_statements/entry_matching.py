@@ -1,4 +1,7 @@
-"""Proposals for undecided entries of bank statements: whose money it is and which invoices it pays."""
+"""Proposals for undecided entries of bank statements.
+
+Whose money it is and which invoices it pays.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

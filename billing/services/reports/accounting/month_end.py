@@ -92,7 +92,10 @@ def open_invoices(*, at: datetime, tenant: str = "") -> list[OpenInvoice]:
 
 
 def unbilled_months(*, at: datetime, tenant: str = "") -> list[UnbilledMonth]:
-    """Return unbilled usage, to be accrued and reversed once it is billed; none of tenants with reports only."""
+    """Return unbilled usage, to be accrued and reversed once billed.
+
+    None of tenants with reports only.
+    """
     rows = query_rows("billing/reports/unbilled_months", at=at, tenant=tenant)
     shown_back = tax_determination.find_showback_tenants({row[0] for row in rows})
     return [UnbilledMonth(*row) for row in rows if row[0] not in shown_back]

@@ -148,7 +148,10 @@ def describe_recorded(receipt: BankReceipt, tenant: Tenant) -> str:
 
 
 def parse_use(pays: str, invoices: str, tenant: Tenant) -> tuple[ReceiptUse, tuple[str, ...]]:
-    """Return what a transfer pays, from a form: numbers or ids of invoices, separated by commas or blanks."""
+    """Return what a transfer pays, from a form.
+
+    Numbers or ids of invoices, separated by commas or blanks.
+    """
     if pays not in set(ReceiptUse):
         raise InvalidValue("pays", _("Nothing was selected."), fix=_("Select what the transfer pays."))
     use = ReceiptUse(pays)

@@ -50,7 +50,10 @@ class VersionChoice:
 
 
 def correctable_lease(pk: str, *, now: datetime) -> CorrectableLease | None:
-    """Return a lease with its runs, the latest first; None if there is none. Two queries."""
+    """Return a lease with its runs, the latest first.
+
+    None if there is none. Two queries.
+    """
     lease = Lease.objects.select_related("tenant", "offering").filter(pk=pk).first() if pk else None
     if lease is None:
         return None

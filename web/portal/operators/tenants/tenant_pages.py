@@ -56,7 +56,10 @@ def find_tenant(pk: str) -> Tenant:
 
 @operator_required("tenants.limit", methods=POST)
 def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
-    """Set or lift a quota of a tenant's project; of its root, unless one is named."""
+    """Set or lift a quota of a tenant's project.
+
+    Of its root project, unless one is named.
+    """
     tenant, form = find_tenant(pk), QuotaLimitForm(request.POST)
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("ops-tenant", args=[pk]))
