@@ -1502,7 +1502,7 @@ ROWS: dict[str, Row] = {
     "account/password/reset/key/done/": anybody("GET"),
     "account/login/code/confirm/": anybody("GET", "POST"),
     r"account/^confirm-email/(?P<key>[-:\w]+)/$": anybody("GET", "POST", thing="key"),
-    r"account/^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$": anybody(
+    r"^account/password/reset/key/(?P<uidb36>\w+)-(?P<key>[\w-]+)/$": anybody(
         "GET", "POST", thing="keys", writes_on_get=True
     ),
     "account/security/": account("GET"),

@@ -4,7 +4,7 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailAddress
-from allauth.account.views import LoginView
+from allauth.account.views import LoginView, PasswordResetFromKeyView
 from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
 from allauth.mfa.totp.views import ActivateTOTPView
 from django.contrib.sites.shortcuts import get_current_site
@@ -126,6 +126,16 @@ def record_account_change(request: HttpRequest, user: User, message: str) -> Non
 class SignInView(LoginView):  # type: ignore[misc]
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return {**super().get_context_data(**kwargs), "invitation": pending_invitation(self.request)}
+
+
+class ChooseNewPasswordView(PasswordResetFromKeyView):  # type: ignore[misc]
+    """The page that a link of a password reset leads to."""
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Remember the browser: whoever reads the account's mail is not kept out by failures elsewhere."""
+        answer: HttpResponse = super().form_valid(form)
+        known_devices.remember_device(self.request, answer, self.reset_user.email)
+        return answer
 
 
 class ActivateTotpView(ActivateTOTPView):  # type: ignore[misc]

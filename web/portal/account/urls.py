@@ -3,11 +3,12 @@
 from allauth.account import urls as account_urls
 from allauth.account.views import logout
 from django.conf import settings
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from web.portal.account import profile_page, session_pages
 from web.portal.account.allauth_overrides import (
     ActivateTotpView,
+    ChooseNewPasswordView,
     RecoveryCodesView,
     SignInView,
 )
@@ -19,7 +20,13 @@ from web.portal.ssh_keys import ssh_key_pages
 from web.portal.team import team_pages
 from web.portal.tokens import token_pages
 
-OWN = {"account_login", "account_signup", "account_logout", "account_email_verification_sent"}
+OWN = {
+    "account_login",
+    "account_signup",
+    "account_logout",
+    "account_email_verification_sent",
+    "account_reset_password_from_key",
+}
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("sign-in/", SignInView.as_view(), name="account_login"),
@@ -29,6 +36,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("account/ssh-keys/", ssh_key_pages.list_ssh_keys, name="ssh-keys"),
     path("account/ssh-keys/<str:pk>/delete/", ssh_key_pages.delete_ssh_key, name="ssh-key-delete"),
     path("account/confirm-email/", VerificationSentView.as_view(), name="account_email_verification_sent"),
+    re_path(  # allauth's own does not match an id with "_"
+        r"^account/password/reset/key/(?P<uidb36>\w+)-(?P<key>[\w-]+)/$",
+        ChooseNewPasswordView.as_view(),
+        name="account_reset_password_from_key",
+    ),
     path("account/", include([p for p in account_urls.urlpatterns if p.name not in OWN])),
     path("account/security/totp/activate/", ActivateTotpView.as_view(), name="mfa_activate_totp"),
     path("account/security/recovery-codes/generate/", RecoveryCodesView.as_view(), name="mfa_generate_recovery_codes"),

@@ -334,6 +334,43 @@ def test_a_password_reset_does_not_reveal_whether_an_address_has_an_account(delt
     assert answers[0]["Location"] == answers[1]["Location"]
 
 
+def ask_for_reset(browser: Client, email: str, committed: Committed) -> str:
+    """Ask for a password reset; return the path of the link in its e-mail."""
+    with committed(execute=True):
+        browser.post("/account/password/reset/", {"email": email})
+    link = re.search(r"https?://[^/]+(/account/password/reset/key/\S+)", mail.outbox[-1].body)
+    assert link, mail.outbox[-1].body
+    return link[1]
+
+
+def choose_password(browser: Client, link: str, password: str) -> Any:
+    """Open the link of a password reset and send a new password."""
+    form = browser.get(link, follow=True)
+    assert form.status_code == 200
+    return browser.post(form.request["PATH_INFO"], {"password1": password, "password2": password})
+
+
+def test_the_link_of_a_password_reset_sets_a_password_once(delta: TenantWithOwner, committed: Committed) -> None:
+    browser, changed = AnonymousBrowser(), "another long phrase 4712"
+    link = ask_for_reset(browser, delta.owner.email, committed)
+    assert choose_password(browser, link, changed)["Location"] == "/account/password/reset/key/done/"
+    assert sign_in(AnonymousBrowser(), delta.owner.email).status_code == 200
+    assert sign_in(AnonymousBrowser(), delta.owner.email, changed).status_code == 302
+    again = AnonymousBrowser().get(link, follow=True).content.decode()
+    assert "password1" not in again
+
+
+def test_a_password_reset_lets_in_whom_failures_of_others_keep_out(
+    delta: TenantWithOwner, committed: Committed
+) -> None:
+    browser, changed = AnonymousBrowser(), "another long phrase 4712"
+    for guess in range(6):
+        sign_in(AnonymousBrowser(), delta.owner.email, f"guess {guess}")
+    assert "Too many" in sign_in(browser, delta.owner.email).content.decode()
+    choose_password(browser, ask_for_reset(browser, delta.owner.email, committed), changed)
+    assert sign_in(browser, delta.owner.email, changed).status_code == 302
+
+
 @pytest.mark.deep
 def test_the_sign_in_rate_limit_is_the_same_for_unknown_addresses(delta: TenantWithOwner) -> None:
     for email in (delta.owner.email, "nobody@delta.example.org"):
