@@ -1,14 +1,21 @@
-"""Sessions in the database, stored by the hash of their key.
+"""Sessions in the database: encrypted, and stored by the hash of their key.
 
-Who reads the table, or a backup of it, cannot use the sessions in it.
+Who reads the table, or a backup of it, can use neither the sessions nor what is in them: seeds of second factors that
+are being set up, and the secrets of opened invitations and password resets.
 """
 
 import hashlib
 from typing import Any
 
+from django.conf import settings
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.contrib.sessions.base_session import AbstractBaseSession
+from django.contrib.sessions.models import Session
+from django.db import transaction
 
+from ports import crypto
+
+PREFIX = "encrypted:"  # before data that are encrypted; without it, they were stored before
 HASH_LENGTH = 40  # of hexadecimal digits: the length of the column
 
 
@@ -19,6 +26,17 @@ def stored_key(session_key: str) -> str:
 
 class SessionStore(DatabaseSessionStore):
     """A session whose key only the browser has."""
+
+    def encode(self, session_dict: dict[str, Any]) -> str:
+        """Return a session as it is stored; unencrypted only where no key is configured."""
+        return _encrypt(super().encode(session_dict))
+
+    def decode(self, session_data: str) -> dict[str, Any]:
+        """Return a stored session; an empty one if its encryption key is gone."""
+        try:
+            return super().decode(_decrypt(session_data))
+        except crypto.CredentialKeyError:
+            return {}
 
     def _get_session_from_db(self) -> AbstractBaseSession | None:
         key = self._session_key
@@ -38,3 +56,25 @@ class SessionStore(DatabaseSessionStore):
     def delete(self, session_key: str | None = None) -> None:
         if key := session_key or self.session_key:
             self.model.objects.filter(session_key=stored_key(key)).delete()
+
+
+@transaction.atomic
+def reencrypt_sessions() -> int:
+    """Encrypt all sessions with the newest key, and return how many; those without their key end."""
+    sessions = list(Session.objects.select_for_update().order_by("pk"))
+    for session in sessions:
+        try:
+            data = _encrypt(_decrypt(session.session_data))
+        except crypto.CredentialKeyError:
+            session.delete()
+        else:
+            Session.objects.filter(pk=session.pk).update(session_data=data)
+    return len(sessions)
+
+
+def _encrypt(data: str) -> str:
+    return PREFIX + crypto.encrypt(data.encode()).decode() if settings.CREDENTIAL_ENCRYPTION_KEYS else data
+
+
+def _decrypt(stored: str) -> str:
+    return crypto.decrypt(stored.removeprefix(PREFIX).encode()).decode() if stored.startswith(PREFIX) else stored
