@@ -17,7 +17,7 @@ from billing.models import ApprovalKind, ApprovalRequest, ApprovalState
 from billing.models.approvals import MAX_REASON_LENGTH
 from billing.services.approvals.approval_gate import MeasuredLaunch
 from billing.services.approvals.approval_requests import ASKED_EMAILS, DECIDED_EMAIL, record_event
-from billing.services.approvals.stored_launches import load_launch
+from billing.services.approvals.stored_launches import forget_variables, load_launch
 from billing.services.catalogue import price_list
 from billing.services.notifications import email_queue
 from billing.services.quotes import quote_answers
@@ -102,6 +102,7 @@ def withdraw(request: ApprovalRequest, *, actor: Actor, now: datetime) -> Approv
         raise NotRequester("Only whoever asked can withdraw a request.", fix="Decline it instead, if you may.")
     row = _lock_waiting(request, None, now)
     row.state, row.decided_at, row.decided_by = ApprovalState.WITHDRAWN, now, actor.label
+    row.request = forget_variables(row.request)
     _save(row)
     record_event("approval.withdraw", row, actor=actor, now=now)
     return row
@@ -148,6 +149,7 @@ def _close(
     row: ApprovalRequest, state: ApprovalState, action: str, *, actor: Actor, now: datetime, reason: str = ""
 ) -> None:
     row.state, row.decided_at, row.decided_by, row.reason = state, now, actor.label, reason
+    row.request = forget_variables(row.request)
     _save(row)
     email_queue.enqueue_email(DECIDED_EMAIL, row.pk, tenant_id=row.tenant_id, now=now)
     record_event(action, row, actor=actor, now=now, **({"reason": reason} if reason else {}))
@@ -174,7 +176,8 @@ def _launch(row: ApprovalRequest, now: datetime) -> None:
         raise _outdated(row, beyond) from None
     except VariableUnreadable as error:
         raise ApprovalOutdated(f"{error}.", fix=DECLINE_IT) from None
-    row.save(update_fields=["lease", "array"])
+    row.request = forget_variables(row.request)
+    row.save(update_fields=["lease", "array", "request"])
 
 
 def _act(row: ApprovalRequest, actor: Actor, now: datetime) -> tuple[Lease | None, Any]:

@@ -4,9 +4,10 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from billing.models import ApprovalRequest
+from billing.models import ApprovalRequest, ApprovalState
 from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.secrets import variable_encryption
+from tenants.services.rls import system_scope, tenant_scope
 
 # A quote has expired by then: approval makes another, at most as expensive as what was asked for.
 NOT_STORED = {"template", "quote", "approval", "array", "array_index"}
@@ -36,3 +37,28 @@ def load_launch(request: ApprovalRequest, *, now: datetime) -> LeaseRequest:
         stored["starts_at"] = None
     stored["env"] = variable_encryption.decrypt_variables(stored["env"], owner_id=request.pk)
     return LeaseRequest(**stored)
+
+
+def forget_variables(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return a stored request with the names of its variables only; its launch has their values."""
+    return {**stored, "env": dict.fromkeys(stored["env"], "")} if stored.get("env") else stored
+
+
+def reencrypt_launches() -> int:
+    """Encrypt the variables of waiting launches with the newest key, and return how many.
+
+    Those of decided ones, which were kept before, are forgotten.
+    """
+    with system_scope():
+        rows = ApprovalRequest.objects.exclude(request={}).exclude(request__env={}).order_by("pk")
+        found = list(rows.values_list("pk", "tenant_id"))
+    waiting = 0
+    for request_id, tenant_id in found:
+        with tenant_scope(tenant_id):
+            row = ApprovalRequest.objects.select_for_update(of=("self",)).get(pk=request_id)
+            stored = forget_variables(row.request)
+            if row.state == ApprovalState.WAITING:
+                env = variable_encryption.reencrypt_variables(row.request["env"], owner_id=row.pk)
+                stored, waiting = {**row.request, "env": env}, waiting + 1
+            ApprovalRequest.objects.filter(pk=row.pk).update(request=stored)
+    return waiting

@@ -1,9 +1,12 @@
 """Requests for approval: approved, declined, withdrawn, expired; launched as asked for."""
 
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
+from django.core.management import call_command
 
 from billing.domain.approvals import Approver
 from billing.models import QueuedEmail, Quote
@@ -225,3 +228,23 @@ def test_variables_are_stored_encrypted_and_launched_in_clear(limited: Workplace
     limited.approve(request)
     (lease,) = limited.leases()
     assert variable_encryption.decrypt_variables(lease.env, owner_id=lease.pk) == {"TOKEN": "s3cret"}
+    assert limited.reload(request).request["env"] == {"TOKEN": ""}
+
+
+def test_values_of_variables_are_forgotten_once_it_is_closed(limited: Workplace) -> None:
+    declined, withdrawn = (limited.ask(hours=6, env={"TOKEN": "s3cret"}) for _ in range(2))
+    with tenant_scope(limited.id):
+        by: dict[str, Any] = {"now": limited.sim.now}
+        approval_decisions.decline(declined, approver=Approver.TENANT, reason="No.", actor=limited.owner, **by)
+        approval_decisions.withdraw(withdrawn, actor=limited.member, **by)
+    assert [limited.reload(each).request["env"] for each in (declined, withdrawn)] == [{"TOKEN": ""}] * 2
+
+
+def test_a_waiting_launch_is_approved_after_the_encryption_key_was_replaced(limited: Workplace, settings: Any) -> None:
+    request = limited.ask(hours=6, env={"TOKEN": "s3cret"})
+    newest = Fernet.generate_key().decode()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = f"{newest},{settings.CREDENTIAL_ENCRYPTION_KEYS}"
+    call_command("reencrypt_secrets", stdout=(printed := StringIO()))
+    assert "of 1 launches that wait for approval" in printed.getvalue()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = newest
+    assert limited.approve(request).state == "approved"
