@@ -1,7 +1,8 @@
 """PDF documents as they are handed out; a final one is rendered once and stored.
 
 A final document is rendered when it is first requested, and the stored bytes are returned ever after.
-It contains its electronic invoice (Factur-X) if both parties have the details which that requires.
+It is a PDF/A-3, made to be kept for years, and contains its electronic invoice (Factur-X) if both parties
+have the details which that requires.
 """
 
 import hashlib
@@ -90,7 +91,7 @@ def _store(
 
     If another process stored it first, that one is returned.
     """
-    pdf = render_pdf(document, at=at, archival=xml is not None)
+    pdf = render_pdf(document, at=at, archival=True)
     made = _pdf_file(pdf if xml is None else embed_xml(pdf, xml, document), name)
     with login_role_scope(), tenant_scope(of.tenant_id):
         kept, _ = StoredDocument.objects.get_or_create(

@@ -7,6 +7,7 @@ from billing.domain.e_invoices import GUIDELINES
 from billing.models import CreditNote, Invoice
 from billing.services.documents.e_invoices.invoice_content import credit_note_terms, invoice_terms
 from billing.services.documents.e_invoices.invoice_parties import XRECHNUNG, EInvoiceImpossible, Terms
+from billing.services.documents.e_invoices.pdf_metadata import correct_metadata
 
 FACTUR_X, LEVEL = "factur-x", "en16931"
 
@@ -37,9 +38,17 @@ def embed_xml(pdf: bytes, xml: bytes, document: Document) -> bytes:
     title = f"{document.title} {document.number}"
     about = {"author": document.supplier.name, "keywords": "Factur-X, ZUGFeRD", "title": title, "subject": title}
     made: bytes = facturx.generate_from_binary(
-        pdf, xml, flavor=FACTUR_X, level=LEVEL, check_xsd=False, check_schematron=False, pdf_metadata=about
+        pdf,
+        xml,
+        flavor=FACTUR_X,
+        level=LEVEL,
+        check_xsd=False,
+        check_schematron=False,
+        pdf_metadata=about,
+        afrelationship="alternative",  # as ZUGFeRD wants it for a whole invoice
+        lang=document.language,
     )
-    return made
+    return correct_metadata(made)
 
 
 def _read_terms(of: Invoice | CreditNote, profile: str) -> Terms:
