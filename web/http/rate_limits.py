@@ -5,6 +5,7 @@ they were served.
 """
 
 import ipaddress
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from tenants.services.rate_limits import RateLimited
 from web.http.errors import problem_response
 
 HOUR_S = 3600
+PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\d.]+):\d+")
 UNCOUNTED_PATHS = ("/static/", "/health", "/ready", "/metrics")
 SIGN_IN_PATHS = ("/sign-in/", "/sign-up/", "/join/", "/account/password/reset/", "/account/security/")
 # Views whose POST is counted by tenant besides, with the setting that limits it.
@@ -53,15 +55,23 @@ def configured_limit(name: str) -> RateLimit | None:
     return RateLimit(name, amount, window_s) if amount else None
 
 
-def client_address(request: HttpRequest) -> str:
-    """Return the address of the client, as trusted proxies tell it; of IPv6 its network."""
+def client_ip(request: HttpRequest) -> str:
+    """Return the IP address of the client, as trusted proxies tell it."""
     told = [each.strip() for each in request.headers.get("X-Forwarded-For", "").split(",")]
     count = settings.ALLAUTH_TRUSTED_PROXY_COUNT
     text = told[-count] if 0 < count <= len(told) and told[-count] else request.META.get("REMOTE_ADDR", "")
+    # Some proxies name the port, too, which differs for each connection.
+    with_port = PORT.fullmatch(text)
+    return (with_port[1] if with_port else text).strip("[]")[:64]
+
+
+def client_address(request: HttpRequest) -> str:
+    """Return the address of the client; of IPv6 its network."""
+    text = client_ip(request)
     try:
-        address = ipaddress.ip_address(text.strip("[]"))
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return text[:64]
+        return text
     if address.version == 6 and address.ipv4_mapped:
         return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)

@@ -182,6 +182,8 @@ def test_requests_are_served_when_they_cannot_be_counted(
         ("10.0.0.1", "198.51.100.1", 2, "10.0.0.1"),
         ("2001:db8:1:2:3::4", "", 0, "2001:db8:1:2::/64"),
         ("::ffff:192.0.2.7", "", 0, "192.0.2.7"),
+        ("10.0.0.1", "203.0.113.9, 198.51.100.1:40123", 1, "198.51.100.1"),
+        ("10.0.0.1", "[2001:db8:1:2:3::4]:40123", 1, "2001:db8:1:2::/64"),
         ("", "", 0, ""),
     ],
 )
@@ -191,6 +193,22 @@ def test_the_client_is_who_trusted_proxies_say(
     settings.ALLAUTH_TRUSTED_PROXY_COUNT = proxies
     headers = {"HTTP_X_FORWARDED_FOR": told} if told else {}
     assert client_address(rf.get("/", REMOTE_ADDR=peer, **headers)) == address
+
+
+@pytest.mark.parametrize("header", ["HTTP_TRANSFER_ENCODING", "CONTENT_LENGTH"])
+def test_refused_bodies_are_counted_and_say_what_remains(settings: Any, header: str) -> None:
+    settings.RATE_LIMITS = NONE | {"address": (2, 60)}
+    sent = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "2000000"}[header]
+    answers = [Client().post("/api/v1/leases", **{header: sent}) for _ in range(3)]
+    assert [each.status_code for each in answers][1:] in ([411, 429], [413, 429])
+    assert all("RateLimit" in each for each in answers)
+
+
+def test_forms_of_sign_in_are_served_when_fewer_proxies_answered_than_are_trusted(settings: Any) -> None:
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 2
+    values = {"login": "nobody@example.org", "password": "a wrong password"}
+    answer = Client().post("/sign-in/", values, HTTP_X_FORWARDED_FOR="192.0.2.7")
+    assert answer.status_code == 200
 
 
 def test_old_counts_are_deleted(delta: TenantWithOwner, settings: Any, sim: Simulation) -> None:

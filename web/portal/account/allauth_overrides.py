@@ -18,6 +18,7 @@ from ports import clock
 from tenants.domain.mailboxes import mailbox_of
 from tenants.models import User
 from tenants.services import own_accounts
+from web.http.rate_limits import client_ip
 from web.portal.account import known_devices
 from web.portal.account.pending_invitations import SESSION_JOIN, pending_invitation
 from web.portal.account.sign_up import create_wanted_tenant, keep_wanted_tenant, may_create_account
@@ -69,6 +70,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         if template_prefix in AUDIT_ACTIONS and template_prefix not in SENT_AFTER_COMMIT:
             record_account_change(self.request, user, template_prefix)
         super().send_notification_mail(template_prefix, user, context, email)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Return the visitor's IP address as all limits count it."""
+        return client_ip(request)
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
         return known_devices.failure_key(request, credentials.get("email", ""))

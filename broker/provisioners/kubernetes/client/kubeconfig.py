@@ -33,6 +33,14 @@ class KubeconfigLoader(yaml.SafeLoader):
         for first, tags in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Refuse merge keys: a few lines of them expand to millions of values while they are read."""
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise UnusableKubeconfig(
+                    f"`<<` in line {key.start_mark.line + 1} is not supported. Write its values out."
+                )
+
 
 def parse_kubeconfig(text: str, *, context: str = "", beside: Path | None = None) -> dict[str, Any]:
     """Return one context with its files inlined, or raise UnusableKubeconfig.
@@ -87,6 +95,8 @@ def server_address(kubeconfig: dict[str, Any]) -> str:
 def _load_yaml(text: str) -> dict[str, Any]:
     try:
         whole = yaml.load(text, KubeconfigLoader)  # a SafeLoader, which creates plain values only
+    except UnusableKubeconfig:
+        raise
     except YAML_ERRORS as error:
         place = getattr(error, "problem_mark", None)
         where = f" in line {place.line + 1}" if place else ""
@@ -103,6 +113,8 @@ def _load_yaml(text: str) -> dict[str, Any]:
 def _named_entry(whole: dict[str, Any], section: str, name: object) -> dict[str, Any]:
     """Return the content of a section's entry with this name."""
     entries = whole.get(section)
+    if not isinstance(name, str):  # comparing or quoting it may never end: it may contain itself
+        raise UnusableKubeconfig(f"The name of the context's entry in `{section}` must be a text. Put it in quotes.")
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("name") == name:
             inside = entry.get(section.removesuffix("s"))

@@ -122,6 +122,17 @@ def test_a_token_with_an_out_of_range_expiry_has_no_expiry_date() -> None:
 
 
 EXEC = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1"}
+def expanding(line: str) -> str:
+    """Return mappings of which each contains the one before twice."""
+    return "\n".join(["a0: &a0 {k: v}", *(f"a{n}: &a{n} {{{line.format(f'*a{n - 1}')}}}" for n in range(1, 27))])
+
+
+def naming(cluster: str) -> str:
+    """Return a kubeconfig whose context names a cluster by what is no text."""
+    context = f"contexts: [{{name: prod, context: {{cluster: {cluster}, user: u1}}}}]"
+    return f"current-context: prod\n{context}\nclusters: [{{name: &y [*y], cluster: {{}}}}]\nusers: []"
+
+
 SIGNED = {"client-certificate-data": b64(PAIR.certificate), "client-key-data": b64(PAIR.key)}
 LOCKED = AUTHORITY.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password"))
 INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
@@ -156,6 +167,9 @@ INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
         ("a: !!int x", "not valid YAML"),
         ("a: !!bool x", "not valid YAML"),
         ("[" * 2000, "not valid YAML"),
+        (expanding("<<: [{0}, {0}]"), "`<<` in line 2 is not supported"),
+        (f"{expanding('v: [{0}, {0}]')}\n{naming('*a26')}", "in `clusters` must be a text"),
+        (naming("&x [*x]"), "in `clusters` must be a text"),
         (
             yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "!!timestamp 2026-01-01"),
             "unsupported type",
