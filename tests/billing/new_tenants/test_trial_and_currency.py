@@ -1,15 +1,20 @@
 """Trial credit, currencies, and tenants that operators create."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from billing.models import AccountTerms, Grant, PriceVersion
+from billing.domain.approvals import Approver, LaunchLimits
+from billing.models import AccountTerms, AutoTopUp, Grant, PriceVersion, TokenCap
+from billing.services.approvals import approval_limits
 from billing.services.new_tenants import tenant_creation, tenant_currency
 from billing.services.new_tenants.tenant_creation import WantedTenant
 from broker.models import Offering
 from tenants.domain.roles import Role
-from tenants.models import Invitation, Tenant, User
+from tenants.models import Invitation, Member, Project, QuotaKind, Tenant, User
+from tenants.services import quotas, tokens
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import tenant_scope
 from tenants.services.tenants import CurrencyFixed
@@ -73,6 +78,38 @@ def test_operators_change_a_currency_until_something_is_in_it(ada: User, small: 
     with pytest.raises(CurrencyFixed) as refused:
         set_currency(tenant, "USD")
     assert "credit" in refused.value.detail
+
+
+def set_cost_limit(tenant: Tenant) -> None:
+    approval_limits.set_limits(tenant, LaunchLimits(Approver.OPERATOR, 50_000, None, None), actor=OPERATOR, now=NOW)
+
+
+def set_automatic_topup(tenant: Tenant) -> None:
+    AutoTopUp.objects.create(tenant=tenant, threshold_minor=1000, minor=5000, set_at=NOW)
+
+
+def create_capped_token(tenant: Tenant) -> None:
+    ends = NOW + timedelta(days=1)
+    by: dict[str, Any] = {"actor": OPERATOR, "now": NOW}
+    owner = Member.objects.get(tenant=tenant).user_id
+    token, _ = tokens.issue(tenant=tenant, name="ci", scopes=["leases:write"], expires_at=ends, user_id=owner, **by)
+    TokenCap.objects.create(tenant=tenant, token=token, currency=tenant.currency, total_minor=500, set_at=NOW)
+
+
+def set_burn_quota(tenant: Tenant) -> None:
+    root = Project.objects.get(tenant=tenant)
+    quotas.set_limit(project=root, kind=QuotaKind.BURN, limit=50 * EURO, actor=OPERATOR, now=NOW)
+
+
+@pytest.mark.parametrize("keep", [set_cost_limit, set_automatic_topup, create_capped_token, set_burn_quota])
+def test_a_currency_in_which_an_amount_is_kept_stays(
+    ada: User, small: Offering, keep: Callable[[Tenant], None]
+) -> None:
+    tenant = found(ada)
+    with tenant_scope(tenant.pk):
+        keep(tenant)
+    with pytest.raises(CurrencyFixed):  # else €500.00 would become ¥50,000
+        set_currency(tenant, "JPY")
 
 
 def test_a_currency_with_a_lease_stays(ada: User, small: Offering, settings: Any) -> None:
