@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # full width too
 NUMBER = re.compile(r"[+-]?[0-9.,]+")
 CHUNK_LENGTH = 64_000  # characters per chunk
 

@@ -8,32 +8,22 @@ from django.db.models import Max, QuerySet
 from billing.models import StripeDifference, StripeEvent, StripeEventState, StripeReconciliationDay
 from billing.services.payments.stripe import reconciliation_schedule
 
-MAX_SHOWN = 50
-
 
 @dataclass(frozen=True, slots=True)
 class StripeStatus:
-    """Open items, at most fifty of each kind, with their total numbers."""
+    """How many items are open, and when days were reconciled."""
 
-    differences: tuple[StripeDifference, ...]
-    differences_in_all: int
-    parked: tuple[StripeEvent, ...]
-    parked_in_all: int
-    days: tuple[StripeReconciliationDay, ...]
+    differences: int
+    parked: int
     checked_at: datetime | None
     late: int  # overdue days
 
 
 def get_stripe_status(*, now: datetime) -> StripeStatus:
-    """Return the open items, oldest first, and the latest days; seven queries."""
-    differences = _open_differences().select_related("day").order_by("found_at", "pk")
-    parked = StripeEvent.objects.filter(state=StripeEventState.PARKED).order_by("received_at", "pk")
+    """Count the open items and overdue days."""
     return StripeStatus(
-        tuple(differences[:MAX_SHOWN]),
-        differences.count(),
-        tuple(parked[:MAX_SHOWN]),
-        parked.count(),
-        tuple(StripeReconciliationDay.objects.order_by("-day")[:MAX_SHOWN]),
+        open_differences().count(),
+        parked_events().count(),
         StripeReconciliationDay.objects.aggregate(at=Max("checked_at"))["at"],
         reconciliation_schedule.count_late_days(now=now),
     )
@@ -41,9 +31,21 @@ def get_stripe_status(*, now: datetime) -> StripeStatus:
 
 def count_open_items(*, now: datetime) -> int:
     """Count the items that wait for a person; three queries."""
-    parked = StripeEvent.objects.filter(state=StripeEventState.PARKED)
-    return _open_differences().count() + parked.count() + reconciliation_schedule.count_late_days(now=now)
+    late = reconciliation_schedule.count_late_days(now=now)
+    return open_differences().count() + parked_events().count() + late
 
 
-def _open_differences() -> QuerySet[StripeDifference]:
-    return StripeDifference.objects.filter(acknowledged_at=None)
+def open_differences() -> QuerySet[StripeDifference]:
+    """Return the differences that nobody has acknowledged, oldest first."""
+    rows = StripeDifference.objects.filter(acknowledged_at=None).select_related("day")
+    return rows.order_by("found_at", "pk")
+
+
+def parked_events() -> QuerySet[StripeEvent]:
+    """Return the events that could not be processed, oldest first."""
+    return StripeEvent.objects.filter(state=StripeEventState.PARKED).order_by("received_at", "pk")
+
+
+def reconciled_days() -> QuerySet[StripeReconciliationDay]:
+    """Return the days, latest first."""
+    return StripeReconciliationDay.objects.order_by("-day")

@@ -1,19 +1,12 @@
 """Undelivered e-mails of all tenants that wait for a person; read as staff."""
 
-from dataclasses import dataclass
+from django.db.models import QuerySet
 
 from billing.models import QueuedEmail
 from billing.models.emails import NEEDS_ATTENTION
-from billing.services.reports.pending_collections import first_rows
 
 
-@dataclass(frozen=True, slots=True)
-class UndeliveredEmails:
-    unsent: tuple[QueuedEmail, ...]  # the oldest, with their tenants
-    unsent_in_all: int
-
-
-def find_undelivered_emails() -> UndeliveredEmails:
-    """Return the undelivered e-mails; one query if there are few."""
+def undelivered_emails() -> QuerySet[QueuedEmail]:
+    """Return the undelivered e-mails with their tenants, oldest first."""
     rows = QueuedEmail.objects.filter(undelivered_reason__in=NEEDS_ATTENTION).select_related("tenant")
-    return UndeliveredEmails(*first_rows(rows.order_by("made_at", "pk")))
+    return rows.order_by("made_at", "pk")

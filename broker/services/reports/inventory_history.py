@@ -1,16 +1,16 @@
 """History of a node, GPU or lease, newest first. Must run as staff."""
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from broker.models import Allocation, Gpu, InventoryChange, Lease, Node, Transition
 
 MAX_ROWS = 20
 
 
-def latest_placements(gpu: Gpu) -> list[Allocation]:
-    """Return a GPU's latest placements, with lease and tenant."""
+def placements_of(gpu: Gpu) -> QuerySet[Allocation]:
+    """Return a GPU's placements, newest first, with lease and tenant."""
     rows = Allocation.objects.filter(gpu=gpu).select_related("lease__offering", "tenant")
-    return list(rows.order_by("-held_at", "-id")[:MAX_ROWS])
+    return rows.order_by("-held_at", "-id")
 
 
 def latest_changes(node: Node, gpu: Gpu | None = None) -> list[InventoryChange]:

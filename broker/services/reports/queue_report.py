@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from broker.models import Lease
@@ -49,11 +49,15 @@ def load_queue_page(*, after: str = "", limit: int = PAGE_SIZE) -> QueuePage:
 
     `after` is the id of the lease to continue behind.
     """
-    queued = Lease.objects.filter(state="queued").annotate(since=Coalesce("requeued_at", "created_at"))
-    rows = queued.select_related("tenant", "project", "offering")
+    rows = queued_leases()
     last = Lease.objects.filter(pk=after).first() if after else None
     if last:
         rows = rows.filter(Q(since__gt=last.queues_since) | Q(since=last.queues_since, id__gt=last.pk))
-    rows = rows.order_by("since", "id")
     found = list(rows[: limit + 1])
     return QueuePage(found[:limit], found[limit - 1].pk if len(found) > limit else "")
+
+
+def queued_leases() -> QuerySet[Lease]:
+    """Return queued leases, oldest first, with tenant, project and offering."""
+    queued = Lease.objects.filter(state="queued").annotate(since=Coalesce("requeued_at", "created_at"))
+    return queued.select_related("tenant", "project", "offering").order_by("since", "id")

@@ -1,97 +1,207 @@
-"""Filters of operators' lists by tenant and day, with totals and CSV."""
+"""Filters of operators' lists: tenant, days, state and words of the query string."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta
+from datetime import date, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
 
-from billing.domain.csv_tables import render_csv
-from billing.domain.money import Money
 from billing.domain.periods import midnight
 from tenants.models import Tenant
-from web.http import downloads
-from web.http.query_strings import page_url
+from tenants.services.errors import InvalidValue
+from web.http.query_strings import LinkOption, page_url
 from web.portal.audit.audit_filters import parse_day
+from web.portal.operators.list_specs import OperatorList, row_value
 
-FILTER_NAMES = ("tenant", "since", "until")
+FILTER_NAMES = ("q", "tenant", "since", "until")
 MAX_TEXT_LENGTH = 120
-BATCH_SIZE = 2000
 UTC_ZONE = ZoneInfo("UTC")
+FORMAT_NAMES = ("format", "list")  # of the download
+PREVIEW_NAMES = ("try", "model", "tiers")  # of a price preview, whose form is not sent again
+TENANT_ID = "ten_"
 
-
-@dataclass(frozen=True, slots=True)
-class ListTotal:
-    """A sum over all filtered rows, in each currency."""
-
-    label: str
-    amounts: Sequence[Money]
+Rows = QuerySet[Any, Any] | Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class ListFilter:
-    """What a list is limited to.
+    """What the lists of a page are limited to, as typed and as read.
 
-    A tenant is named by its id or part of its name; days are in UTC, both included.
+    A tenant is named by its id or part of its name; days are in UTC, both included. A value that cannot be
+    read has an error, stays as it was typed, and no row matches.
     """
 
-    tenant: str
+    typed: Mapping[str, str]
+    errors: Mapping[str, str]
     since: date | None
     until: date | None
+    state: str
+    tenant_name: str  # of a tenant that is named by its id
+    offered: frozenset[str]  # the filters that the lists of the page have
     kept: tuple[tuple[str, str], ...]  # other parameters of the page
-    csv_url: str
-    clear_url: str
+    states: tuple[LinkOption, ...]
+    urls: Mapping[str, str]  # without one of the filters, and without any of them as `clear`
 
     @property
     def active(self) -> bool:
-        return bool(self.tenant or self.since or self.until)
+        return any(self.typed[name] for name in FILTER_NAMES)
 
-    def apply(self, rows: QuerySet[Any], *, at: str, tenant: str = "tenant_id") -> QuerySet[Any]:
-        """Return the rows of the tenant and the days."""
-        if self.tenant and tenant:
-            named = Tenant.objects.filter(Q(pk=self.tenant) | Q(name__icontains=self.tenant))
-            rows = rows.filter(**{f"{tenant}__in": named.values("pk")})
+    @property
+    def tenant(self) -> str:
+        return self.typed["tenant"]
+
+    @property
+    def tenant_id(self) -> str:
+        """Return the tenant's id; empty without a tenant, or if it is named by its name."""
+        return self.tenant if self.tenant_name else ""
+
+    @property
+    def words(self) -> str:
+        return self.typed["q"]
+
+    @property
+    def days(self) -> str:
+        """Return the chosen days in words; empty without any."""
+        if self.since and self.until:
+            return f"{self.since} – {self.until}"
         if self.since:
-            rows = rows.filter(**{f"{at}__gte": midnight(self.since, UTC_ZONE)})
-        if self.until:
-            rows = rows.filter(**{f"{at}__lt": midnight(self.until + timedelta(days=1), UTC_ZONE)})
-        return rows
+            return _("from {day}").format(day=self.since)
+        return _("until {day}").format(day=self.until) if self.until else ""
+
+    def require_valid(self) -> None:
+        """Raise InvalidValue if a filter cannot be read: a file has no place for its error."""
+        for name, error in self.errors.items():
+            raise InvalidValue(name, error, fix=_("Correct the filter, or leave it out."))
+
+    def limit(self, spec: OperatorList, rows: Rows, *, state: bool = True) -> Rows:
+        """Return the rows of a list that match."""
+        if self.errors:
+            return rows.none() if isinstance(rows, QuerySet) else []
+        if isinstance(rows, QuerySet):
+            return self._limit_query(spec, rows, state=state)
+        return [row for row in rows if self._matches(spec, row, state=state)]
+
+    def _limit_query(self, spec: OperatorList, rows: QuerySet[Any, Any], *, state: bool) -> QuerySet[Any, Any]:
+        if self.tenant and (spec.tenant or spec.tenant_rows):
+            named = Q(pk=self.tenant) if self.tenant_id else Q(name__icontains=self.tenant)
+            tenants = Tenant.objects.filter(named)
+            theirs = (
+                spec.tenant_rows(tenants) if spec.tenant_rows else Q(**{f"{spec.tenant}__in": tenants.values("pk")})
+            )
+            rows = rows.filter(theirs)
+        if self.since and spec.at:
+            rows = rows.filter(**{f"{spec.at}__gte": self.since if spec.by_day else _begin(self.since)})
+        if self.until and spec.at:
+            after = self.until + timedelta(days=1)
+            rows = rows.filter(**{f"{spec.at}__lt": after if spec.by_day else _begin(after)})
+        if self.words and spec.search:
+            rows = rows.filter(_search(spec, self.words))
+        where = spec.find_state(self.state).where if state and spec.states else None
+        return rows.filter(where) if where else rows
+
+    def _matches(self, spec: OperatorList, row: Any, *, state: bool) -> bool:
+        """Return whether a row that was read matches."""
+        if self.tenant and spec.tenant:
+            name = row_value(row, spec.tenant_name)
+            if self.tenant != row_value(row, spec.tenant) and self.tenant.casefold() not in str(name).casefold():
+                return False
+        if (self.since or self.until) and spec.at:
+            at = row_value(row, spec.at)
+            day = at if at is None or spec.by_day else at.astimezone(UTC_ZONE).date()
+            if day is None or (self.since and day < self.since) or (self.until and day > self.until):
+                return False
+        if self.words and spec.search:
+            words = self.words.casefold()
+            if not any(words in str(row_value(row, each)).casefold() for each in spec.search):
+                return False
+        test = spec.find_state(self.state).test if state and spec.states else None
+        return test is None or test(row)
 
 
-def list_filter(request: HttpRequest) -> ListFilter:
-    """Return the filter in the query string; what is malformed is ignored."""
+def read_filter(request: HttpRequest, *lists: OperatorList) -> ListFilter:
+    """Return the filter in the query string, for the lists of a page."""
     query = request.GET
-    kept = ((name, query[name]) for name in query if name not in (*FILTER_NAMES, "format", "from", "before"))
-    return ListFilter(
-        tenant=query.get("tenant", "").replace("\x00", "").strip()[:MAX_TEXT_LENGTH],
-        since=parse_day(query.get("since", "")),
-        until=parse_day(query.get("until", "")),
-        kept=tuple(kept),
-        csv_url=page_url(request, format="csv", **{"from": None, "before": None}),
-        clear_url=page_url(request, **dict.fromkeys((*FILTER_NAMES, "from", "before"))),
+    typed = {name: query.get(name, "").replace("\x00", "").strip()[:MAX_TEXT_LENGTH] for name in FILTER_NAMES}
+    days = {name: parse_day(typed[name]) for name in ("since", "until")}
+    errors = {
+        name: _("“{text}” is not a day. Write it as 2026-12-01.").format(text=typed[name])
+        for name, day in days.items()
+        if typed[name] and day is None
+    }
+    since, until = days["since"], days["until"]
+    if since and until and until < since:
+        errors["until"] = _("The last day is before the first.")
+    with_states = next((each for each in lists if each.states), None)
+    state, states = "", tuple[LinkOption, ...]()
+    if with_states:
+        state, states = _read_state(request, with_states, errors)
+    taken = (*FILTER_NAMES, *FORMAT_NAMES, *PREVIEW_NAMES, *position_names(lists))
+    found = ListFilter(
+        typed=typed,
+        errors=errors,
+        since=since,
+        until=until,
+        state=state,
+        tenant_name=_tenant_name(typed["tenant"]),
+        offered=frozenset(name for each in lists for name in each.offered),
+        kept=tuple((name, query[name]) for name in query if name not in taken),
+        states=states,
+        urls={
+            "q": list_url(request, lists, q=None),
+            "tenant": list_url(request, lists, tenant=None),
+            "days": list_url(request, lists, since=None, until=None),
+            "clear": list_url(request, lists, **dict.fromkeys(FILTER_NAMES)),
+        },
+    )
+    request.list_filter = found  # type: ignore[attr-defined]  # its errors decide the status of the page
+    return found
+
+
+def position_names(lists: Sequence[OperatorList]) -> tuple[str, ...]:
+    """Return the parameters that say where each list of a page begins."""
+    return tuple("from" if n == 0 else f"{each.name}-from" for n, each in enumerate(lists))
+
+
+def list_url(request: HttpRequest, lists: Sequence[OperatorList], **changes: str | None) -> str:
+    """Return the page's URL with changed filters, at the first row of each list."""
+    return page_url(request, **{**dict.fromkeys((*FORMAT_NAMES, *position_names(lists))), **changes})
+
+
+def _read_state(request: HttpRequest, spec: OperatorList, errors: dict[str, str]) -> tuple[str, tuple[LinkOption, ...]]:
+    """Return the chosen state and a tab for each; an unknown one is an error."""
+    chosen = request.GET.get(spec.state_parameter, "").replace("\x00", "")[:MAX_TEXT_LENGTH]
+    first = spec.states[0].value
+    known = [each.value for each in spec.states]
+    if chosen and chosen not in known:
+        errors["state"] = _("“{text}” is not a state of this list.").format(text=chosen)
+    state = chosen if chosen in known else first
+    return state, tuple(
+        {
+            "url": list_url(request, (spec,), **{spec.state_parameter: each.value if each.value != first else None}),
+            "label": str(each.label),
+            "current": each.value == state and "state" not in errors,
+        }
+        for each in spec.states
     )
 
 
-def wants_csv(request: HttpRequest) -> bool:
-    """Return whether the list is asked for as CSV."""
-    return request.GET.get("format") == "csv"
+def _tenant_name(text: str) -> str:
+    """Return the name of a tenant that is named by its id."""
+    if not text.startswith(TENANT_ID):
+        return ""
+    return Tenant.objects.filter(pk=text).values_list("name", flat=True).first() or ""
 
 
-def sum_amounts(rows: QuerySet[Any], column: str, *, currency: str = "currency") -> list[Money]:
-    """Return the sum of a column over all rows, in each currency; one query."""
-    found = rows.order_by().values_list(currency).annotate(all=Sum(column)).order_by(currency)
-    return [Money(int(minor or 0), code) for code, minor in found if code]
+def _begin(day: date) -> Any:
+    return midnight(day, UTC_ZONE)
 
 
-def csv_list(name: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> HttpResponseBase:
-    """Return all rows of a list as a CSV download."""
-    return downloads.streamed_csv_response(f"{name}.csv", render_csv(heads, rows))
-
-
-def csv_time(at: Any) -> str:
-    """Write a time of a CSV list, in UTC; empty without one."""
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if at else ""
+def _search(spec: OperatorList, words: str) -> Q:
+    found = Q()
+    for each in spec.search:
+        found |= Q(**{each: words}) if each in ("pk", "id") else Q(**{f"{each}__icontains": words})
+    return found

@@ -26,6 +26,7 @@ from web.http.middleware import set_rejection_reason
 from web.portal.authentication import POST as POST
 from web.portal.authentication import SAFE, SAFE_HTTP_METHODS, operator_required
 from web.portal.authentication import SAFE_OR_POST as SAFE_OR_POST
+from web.portal.operators.list_filters import ListFilter
 
 View = Callable[..., HttpResponse]
 Decision = Callable[..., object]
@@ -40,6 +41,7 @@ class OperatorRequest(HttpRequest):
     now: datetime
     sees_all: bool  # a page that only reads has staff access; a change has not
     needs_attention: int  # set by a page that counted what needs attention, for the bell of the layout
+    list_filter: ListFilter | None  # set by a page with lists
     integrity_checks: Sequence[InvariantResult]  # set by a page that read the checks, so that the layout need not
 
 
@@ -51,7 +53,11 @@ def operator_page(action: str, *, methods: Sequence[str] = SAFE, repeats: bool =
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             request.now, request.sees_all = clock.now(), request.method in SAFE_HTTP_METHODS
-            return view(request, *args, **kwargs)
+            request.list_filter = None
+            response = view(request, *args, **kwargs)
+            if request.list_filter is not None and request.list_filter.errors and response.status_code == 200:
+                response.status_code = 400
+            return response
 
         return inside  # type: ignore[return-value]
 

@@ -221,7 +221,7 @@ def test_the_history_of_a_gpu_is_listed_newest_first(sim: Simulation, kestrel: T
     sim.run(60)
     simulation.set_node_state(gpu.node, NodeState.CORDONED, sim)
     with staff_scope():
-        assert [hold.lease_id for hold in inventory_history.latest_placements(gpu)] == [first.pk]
+        assert [hold.lease_id for hold in inventory_history.placements_of(gpu)] == [first.pk]
         of_gpu = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
         of_other = [change.after for change in inventory_history.latest_changes(gpu.node, Gpu.objects.get(index=3))]
         of_node = [change.after for change in inventory_history.latest_changes(gpu.node)]

@@ -2,11 +2,16 @@
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from billing.domain import csv_tables
+from billing.services.agreements import minimums
+from billing.services.agreements.discounts import tenant_discounts
+from billing.services.agreements.discounts.discount_terms import DiscountTerms
 from billing.services.invoicing.disputes import dispute_requests
 from tests.billing.agreements.test_commitments import create_commitment_terms
 from tests.billing.corrections.correction_setup import close_period, create_ten_hour_lease, propose_correction
@@ -14,6 +19,8 @@ from tests.billing.grants.grant_setup import create_grant
 from tests.billing.histories import OPERATOR
 from tests.billing.payments.payable_invoices import NOW
 from tests.billing.tax.taxed_tenants import LUMEN, create_october_invoice, set_tax_rate
+from web.http import downloads
+from web.portal.operators import operator_lists
 
 pytestmark = pytest.mark.django_db
 
@@ -99,3 +106,76 @@ def test_commitments_and_corrections_are_limited_and_downloaded(operator: Client
     assert (row["correction"], row["amount"], row["lease"]) == (made.pk, "6.000000", lease.pk)
     assert rows_of(operator, "/ops/corrections/", "&tenant=nobody") == []
     assert "€6.00" in body_of(operator, "/ops/corrections/")
+
+
+def test_a_bad_filter_is_explained_and_kept_and_shows_no_rows(operator: Client) -> None:
+    create_october_invoice(1000)
+    for query, words in (
+        ("since=2026-13-01", "“2026-13-01” is not a day. Write it as 2026-12-01."),
+        ("since=2026-10-02&until=2026-10-01", "The last day is before the first."),
+        ("state=lost", "“lost” is not a state of this list."),
+    ):
+        answer = operator.get(f"/ops/invoices/?{query}")
+        body = answer.content.decode()
+        assert (answer.status_code, words in body) == (400, True), query
+        assert 'data-list="invoices"' in body
+        assert "0 rows" in body
+        assert operator.get(f"/ops/invoices/?{query}&format=csv").status_code == 400
+    assert 'value="2026-13-01"' in operator.get("/ops/invoices/?since=2026-13-01").content.decode()
+
+
+def test_pages_keep_the_filters_and_the_csv_has_all_pages(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__ or {}, "most", 2)
+    tenant = create_october_invoice(1000).tenant
+    for minor in (100, 200, 300):
+        create_grant(tenant, minor)
+    first = body_of(operator, "/ops/grants/", f"tenant={tenant.pk}")
+    assert "3 rows" in first
+    assert "1–2" in first
+    assert f'href="?tenant={tenant.pk}&amp;from=2"' in first
+    assert "3–3" in body_of(operator, "/ops/grants/", f"tenant={tenant.pk}&from=2")
+    assert "1–2" in body_of(operator, "/ops/grants/", "from=999999"), "behind the last page is the first"
+    assert len(rows_of(operator, "/ops/grants/", f"&tenant={tenant.pk}&from=2")) == 3
+
+
+def test_lists_of_one_page_have_files_and_positions_of_their_own(operator: Client) -> None:
+    tenant = create_october_invoice(1000).tenant
+    less = {"terms": DiscountTerms("=cmd|' /C calc'!A0", percent_bp=1000), "actor": OPERATOR, "now": NOW}
+    tenant_discounts.give_discount(tenant, **less)
+    minimums.create_minimum(tenant, minor=500, since=NOW, until=None, actor=OPERATOR, now=NOW)
+    body = body_of(operator, "/ops/discounts/")
+    assert re.findall(r'data-list="(\w+)"', body) == ["codes", "discounts", "minimums"]
+    (row,) = rows_of(operator, "/ops/discounts/", "&list=discounts")
+    assert (row["name"], row["percent"], row["amount"]) == ("'=cmd|' /C calc'!A0", "10", ""), "no formula"
+    (row,) = rows_of(operator, "/ops/discounts/", "&list=minimums")
+    assert (row["currency"], row["amount"], row["agreed_at"]) == ("EUR", "5.000000", f"{NOW:%Y-%m-%dT%H:%M:%SZ}")
+    assert rows_of(operator, "/ops/discounts/") == []
+    assert operator.get("/ops/discounts/?format=csv&list=others").status_code == 400
+    assert "Minimum spend per month" in body
+    assert "€5.00" in body
+
+
+def test_a_long_list_is_counted_up_to_a_limit(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_lists, "MAX_COUNT", 3)
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__ or {}, "most", 2)
+    tenant = create_october_invoice(1000).tenant
+    for minor in range(1, 6):
+        create_grant(tenant, minor)
+    assert "more than 3 rows" in body_of(operator, "/ops/grants/")
+    assert "5–5" in body_of(operator, "/ops/grants/", "from=4"), "it has pages beyond"
+    assert len(rows_of(operator, "/ops/grants/")) == 5
+
+
+def test_a_long_csv_is_complete_although_it_is_sent_after_the_transaction(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "MAX_UNSTREAMED", 10)
+    monkeypatch.setattr(csv_tables, "CHUNK_LENGTH", 10)
+    monkeypatch.setattr(operator_lists, "BATCH_SIZE", 2)
+    tenant = create_october_invoice(1000).tenant
+    for minor in range(1, 6):
+        create_grant(tenant, minor)
+    answer = operator.get("/ops/grants/?format=csv")
+    assert answer.streaming, "what follows is read outside the staff access of the request"
+    text = b"".join(answer.streaming_content).decode()
+    assert len(list(csv.DictReader(io.StringIO(text)))) == 5

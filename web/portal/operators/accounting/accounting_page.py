@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -13,11 +14,13 @@ from billing.domain.tax import format_rate_percent
 from billing.services.invoicing.month_close import close_checklist
 from billing.services.reports.accounting import journal, journal_accounts, month_end, month_exports, vat_report
 from billing.services.reports.accounting.vat_report import VatLine
-from tenants.models import Tenant
 from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.http.query_strings import LinkOption, link_options
-from web.portal.actions import ListPage, list_page, operator_api_call
+from web.portal.actions import operator_api_call
+from web.portal.operators.accounting.accounting_lists import CUSTOMER_LIST, DEFERRED_LIST, OPEN_LIST, UNBILLED_LIST
+from web.portal.operators.list_filters import ListFilter
+from web.portal.operators.operator_lists import FilteredList, PageLists, read_lists, wants_csv
 from web.portal.operators.page_context import OperatorRequest, operator_page
 
 MAX_MONTHS = 6
@@ -39,16 +42,13 @@ class AccountingPage:
     month: str
     at: datetime
     months: list[LinkOption]
-    tenant: Tenant | None
+    filter: ListFilter
     ages: list[tuple[str, list[Money], Money]]
-    open_invoices: ListPage
-    unbilled: ListPage
-    unbilled_sums: list[Money]
-    deferred: ListPage
-    prepaid_sums: list[Money]
-    granted_sums: list[Money]
+    open_invoices: FilteredList
+    unbilled: FilteredList
+    deferred: FilteredList
     vat: list[VatRow]
-    customers: ListPage
+    customers: FilteredList
     exports: list[tuple[str, str]]
     calls: list[dict[str, str]]
 
@@ -56,14 +56,20 @@ class AccountingPage:
 
 
 @operator_page("accounting")
-def show_accounting(request: OperatorRequest) -> HttpResponse:
+def show_accounting(request: OperatorRequest) -> Any:
     """Show a month, by default the latest that is over, optionally of one tenant."""
     settings = journal_accounts.journal_settings()
     labels = close_checklist.month_labels()[:MAX_MONTHS]
     month = _chosen_month(request, labels)
-    whose = request.GET.get("tenant", "")[:MAX_ID_LENGTH]
-    tenant = Tenant.objects.filter(pk=whose).first() if whose else None
-    page = _build_page(request, month, labels, tenant, journal.journal_month(month, settings).until)
+    at = journal.journal_month(month, settings).until
+    if wants_csv(request):
+        return _read_lists(request).csv(
+            (OPEN_LIST, lambda: month_end.open_invoices(at=at)),
+            (UNBILLED_LIST, lambda: month_end.unbilled_months(at=at)),
+            (DEFERRED_LIST, lambda: month_end.deferred_revenue(at=at)),
+            (CUSTOMER_LIST, lambda: vat_report.sum_by_customer(vat_report.vat_lines(month, month))),
+        )
+    page = _build_page(request, month, labels, at)
     return render(request, "operators/accounting/accounting.html", {"page": page})
 
 
@@ -80,10 +86,13 @@ def download_export(request: OperatorRequest, month: str, kind: str) -> HttpResp
     return downloads.file_response(made.name, made.media_type, made.content)
 
 
-def _build_page(
-    request: OperatorRequest, month: str, labels: list[str], tenant: Tenant | None, at: datetime
-) -> AccountingPage:
-    pk = tenant.pk if tenant else ""
+def _read_lists(request: OperatorRequest) -> PageLists:
+    return read_lists(request, OPEN_LIST, UNBILLED_LIST, DEFERRED_LIST, CUSTOMER_LIST)
+
+
+def _build_page(request: OperatorRequest, month: str, labels: list[str], at: datetime) -> AccountingPage:
+    lists = _read_lists(request)
+    pk = lists.filter.tenant_id
     owed = month_end.open_invoices(at=at, tenant=pk)
     unbilled = month_end.unbilled_months(at=at, tenant=pk)
     deferred = month_end.deferred_revenue(at=at, tenant=pk)
@@ -93,19 +102,16 @@ def _build_page(
         month=month,
         at=at,
         months=link_options(request, "month", [(label, label) for label in labels], month),
-        tenant=tenant,
-        ages=month_end.sum_by_age(owed),
-        open_invoices=list_page(request, owed, "open"),
-        unbilled=list_page(request, unbilled, "unbilled"),
-        unbilled_sums=month_end.sum_by_currency((each.currency, each.minor) for each in unbilled),
-        deferred=list_page(request, deferred, "deferred"),
-        prepaid_sums=month_end.sum_by_currency((each.currency, each.prepaid) for each in deferred),
-        granted_sums=month_end.sum_by_currency((each.currency, each.granted) for each in deferred),
+        filter=lists.filter,
+        ages=month_end.sum_by_age(lists.filter.limit(OPEN_LIST, owed)),
+        open_invoices=lists.read(OPEN_LIST, owed),
+        unbilled=lists.read(UNBILLED_LIST, unbilled),
+        deferred=lists.read(DEFERRED_LIST, deferred),
         vat=[
             VatRow(each, "" if each.rate_bp is None else format_rate_percent(each.rate_bp))
             for each in vat_report.sum_by_return(vat)
         ],
-        customers=list_page(request, vat_report.sum_by_customer(vat), "customers"),
+        customers=lists.read(CUSTOMER_LIST, vat_report.sum_by_customer(vat)),
         exports=[
             (reverse("ops-accounting-export", args=[month, kind]) + query, name)
             for kind, name in month_exports.EXPORT_NAMES.items()

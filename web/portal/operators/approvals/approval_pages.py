@@ -1,12 +1,14 @@
 """Operators' pages of approvals: the queue, one request, limits of a tenant."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from billing.domain.approvals import Approver
 from billing.models import ApprovalRequest, ApprovalState
@@ -14,26 +16,58 @@ from billing.services.approvals import approval_decisions, approval_limits
 from billing.services.approvals.approval_links import read_decision
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
-from web.http.query_strings import chosen_value
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
-from web.portal.approvals.approval_pages import ApprovalRow, LimitFields, approval_tabs, limit_fields, parse_limits
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.approvals.approval_pages import ApprovalRow, LimitFields, limit_fields, parse_limits
+from web.portal.operators.list_specs import ListState, ListSum, OperatorList
+from web.portal.operators.operator_lists import csv_money, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 ROWS = ApprovalRequest.objects.select_related("project__tenant", "offering")
 
 
+def _approval_cells(each: ApprovalRequest) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.project.tenant_id, each.project.tenant.name, each.kind, each.state, each.name),
+        *(each.offering.label, each.quantity * each.array_size, each.duration_s, each.currency),
+        *(csv_money(each.cost_minor, each.currency), each.requested_by_label, csv_time(each.created_at)),
+        *(csv_time(each.expires_at), csv_time(each.decided_at), each.decided_by, each.reason),
+    )
+
+
+APPROVAL_LIST = OperatorList(
+    name="approval-requests",
+    heads=(
+        "request tenant tenant_name kind state name offering quantity duration_s currency max_cost "
+        "requested_by created_at expires_at decided_at decided_by reason"
+    ),
+    cells=_approval_cells,
+    tenant="tenant_id",
+    at="created_at",
+    states=(
+        ListState(
+            "",
+            gettext_lazy("Waiting"),
+            Q(state=ApprovalState.WAITING, needs_operator=True, operator_approved_at=None),
+        ),
+        ListState("all", gettext_lazy("All")),
+    ),
+    search=("name", "requested_by_label", "pk"),
+    sums=(ListSum(gettext_lazy("At most"), "cost_minor"),),
+)
+
+
 @operator_page("approvals")
-def list_approvals(request: OperatorRequest) -> HttpResponse:
+def list_approvals(request: OperatorRequest) -> Any:
     """List what waits for an operator, or all requests of all tenants."""
-    waits = not chosen_value(request, "state", ["all"])
+    lists = read_lists(request, APPROVAL_LIST)
     rows = ROWS.order_by("-id")
-    waiting = rows.filter(state=ApprovalState.WAITING, needs_operator=True, operator_approved_at=None)
-    counts = {"": waiting.count(), "all": rows.count()}
-    listed: ListPage = list_page(request, waiting if waits else rows, count=counts["" if waits else "all"])
-    state = {"waits_for_operator": "true"} if waits else {}
+    if wants_csv(request):
+        return lists.csv((APPROVAL_LIST, lambda: rows))
+    listing = lists.read(APPROVAL_LIST, rows)
+    state = {} if lists.filter.state else {"waits_for_operator": "true"}
     context = {
-        "listed": replace(listed, rows=[ApprovalRow(each) for each in listed.rows]),
-        "tabs": approval_tabs("ops-approvals", counts, waits=waits),
+        "listing": listing.with_rows([ApprovalRow(each) for each in listing.rows]),
+        "filter": lists.count_states(APPROVAL_LIST, rows),
         "calls": [
             operator_api_call(
                 _("Requests for approval of all tenants"), "ops/approval-requests", **state, limit=API_PAGE_SIZE

@@ -4,24 +4,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from billing.domain.bank.matching import MatchBasis
-from billing.models import BankEntry, BankEntryStatus, BankStatement
+from billing.models import BankEntry, BankStatement
 from billing.services.payments.bank_statements import entry_decisions, entry_matching, statement_import
 from billing.services.payments.bank_statements.entry_matching import ProposedEntry
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
-from web.http.query_strings import LinkOption, chosen_value, state_tabs
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.bank_receipts.entry_lists import ENTRY_LIST, STATEMENT_LIST
 from web.portal.operators.bank_receipts.receipt_page import find_receipt
 from web.portal.operators.bank_receipts.receipt_pages import describe_recorded, parse_use
 from web.portal.operators.discounts.discount_pages import find_form_tenant
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
+from web.portal.operators.list_filters import ListFilter
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 BASIS_TEXTS = {
@@ -53,8 +55,11 @@ class BankEntryRow:
 
 
 @operator_page("bank-entries", methods=SAFE_OR_POST)
-def list_entries(request: OperatorRequest) -> HttpResponse:
+def list_entries(request: OperatorRequest) -> Any:
     """List entries of bank statements; a POST imports a file, or books all exact matches."""
+    if wants_csv(request):
+        lists = read_lists(request, ENTRY_LIST, STATEMENT_LIST)
+        return lists.csv((ENTRY_LIST, _entries), (STATEMENT_LIST, _statements))
     return form_page(
         request,
         "operators/bank_receipts/entries.html",
@@ -68,21 +73,19 @@ def list_entries(request: OperatorRequest) -> HttpResponse:
 class BankEntryListPage:
     """Entries in one state, with the form that imports a statement."""
 
-    listing: ListPage
-    rows: list[BankEntryRow]
-    filters: list[LinkOption]
-    state: str
-    statements: list[BankStatement]
+    listing: FilteredList
+    filter: ListFilter
+    statements: FilteredList
 
     @property
     def exact(self) -> int:
-        return sum(bool(row.proposed.match and row.proposed.match.exact) for row in self.rows)
+        return sum(bool(row.proposed.match and row.proposed.match.exact) for row in self.listing.rows)
 
     @property
     def calls(self) -> list[dict[str, str]]:
         return [
             operator_api_call(
-                _("Entries of bank statements"), "ops/bank-entries", status=self.state, limit=API_PAGE_SIZE
+                _("Entries of bank statements"), "ops/bank-entries", status=self.filter.state, limit=API_PAGE_SIZE
             ),
             operator_api_call(_("Imported statements"), "ops/bank-statements", limit=API_PAGE_SIZE),
         ]
@@ -90,18 +93,21 @@ class BankEntryListPage:
 
 def build_entry_list(request: OperatorRequest) -> BankEntryListPage:
     """Read one page of the entries in the chosen state, with their proposals."""
-    state = chosen_value(request, "state", tuple(BankEntryStatus)) or BankEntryStatus.OPEN
-    counts = dict(BankEntry.objects.values_list("status").annotate(count=Count("pk")).order_by())
-    rows = BankEntry.objects.filter(status=state).order_by("-booked_on", "-pk")
-    shown = list_page(request, rows, count=counts.get(state, 0))
-    tabs = tuple((each.value, each.label) for each in BankEntryStatus)
+    lists = read_lists(request, ENTRY_LIST, STATEMENT_LIST)
+    listing = lists.read(ENTRY_LIST, _entries())
     return BankEntryListPage(
-        listing=shown,
-        rows=entry_rows(shown.rows),
-        filters=state_tabs(reverse("ops-bank-entries"), tabs, counts, state),
-        state=state,
-        statements=list(BankStatement.objects.order_by("-imported_at", "-pk")[:MAX_STATEMENTS]),
+        listing=listing.with_rows(entry_rows(listing.rows)),
+        filter=lists.count_states(ENTRY_LIST, _entries()),
+        statements=lists.read(STATEMENT_LIST, _statements(), most=MAX_STATEMENTS),
     )
+
+
+def _entries() -> QuerySet[BankEntry]:
+    return BankEntry.objects.order_by("-booked_on", "-pk")
+
+
+def _statements() -> QuerySet[BankStatement]:
+    return BankStatement.objects.order_by("-imported_at", "-pk")
 
 
 def entry_rows(entries: list[BankEntry]) -> list[BankEntryRow]:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
-from django.db.models import Prefetch
-from django.http import HttpResponse
+from django.db.models import Prefetch, Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.models import BankReceipt, BankReceiptPart, Invoice
@@ -15,9 +16,12 @@ from ports import ids
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import tenant_scope
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.discounts.discount_pages import find_form_tenant
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
+from web.portal.operators.list_filters import ListFilter
+from web.portal.operators.list_specs import ListState, ListSum, OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_money, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     OperatorRequest,
@@ -48,9 +52,41 @@ class ReceiptRow:
         return ("paid", _("assigned")) if not self.left else ("partially_paid", _("on the balance"))
 
 
+def _receipt_cells(each: BankReceipt) -> tuple[object, ...]:
+    row = receipt_row(each)
+    return (
+        *(each.pk, each.tenant_id, each.tenant.name, csv_time(each.received_on), each.payer, each.payer_account),
+        *(each.reference, each.currency, csv_money(each.minor, each.currency), csv_money(row.left, each.currency)),
+        *(" ".join(str(part.invoice) for part in each.parts.all()), csv_time(each.recorded_at), each.recorded_by),
+        *(csv_time(each.reversed_at), each.reversed_by, each.reversal_reason),
+    )
+
+
+RECEIPT_LIST = OperatorList(
+    name="bank-receipts",
+    heads=(
+        "receipt tenant tenant_name received_on payer payer_account reference currency amount on_balance "
+        "invoices recorded_at recorded_by reversed_at reversed_by reversal_reason"
+    ),
+    cells=_receipt_cells,
+    tenant="tenant_id",
+    at="received_on",
+    by_day=True,
+    states=(
+        ListState("", gettext_lazy("All")),
+        ListState("waits", gettext_lazy("Waits for a card payment"), Q(waits=True, reversed_at=None)),
+        ListState("reversed", gettext_lazy("Reversed"), Q(reversed_at__isnull=False)),
+    ),
+    search=("reference", "payer", "payer_account", "pk"),
+    sums=(ListSum(gettext_lazy("Received"), "minor"),),
+)
+
+
 @operator_page("bank-receipts", methods=SAFE_OR_POST)
-def list_receipts(request: OperatorRequest) -> HttpResponse:
+def list_receipts(request: OperatorRequest) -> Any:
     """List bank transfers; a POST records one."""
+    if wants_csv(request):
+        return read_lists(request, RECEIPT_LIST).csv((RECEIPT_LIST, _receipts))
     return form_page(
         request,
         "operators/bank_receipts/receipts.html",
@@ -64,8 +100,8 @@ def list_receipts(request: OperatorRequest) -> HttpResponse:
 class ReceiptListPage:
     """Bank transfers of all tenants, with the form that records one."""
 
-    listing: ListPage
-    rows: list[ReceiptRow]
+    listing: FilteredList
+    filter: ListFilter
     tenants: list[Tenant]
     chosen: str
     key: str  # of the form: sent twice, it records once
@@ -83,19 +119,21 @@ class ReceiptListPage:
 
 def build_receipt_list(request: OperatorRequest) -> ReceiptListPage:
     """Read one page of the receipts, and what the form offers."""
-    rows = RECEIPTS.order_by("-recorded_at", "-pk")
-    chosen = request.GET.get("tenant", "")
-    rows = rows.filter(tenant=chosen) if chosen else rows
-    shown = list_page(request, rows, count=rows.count())
+    lists = read_lists(request, RECEIPT_LIST)
+    listing = lists.read(RECEIPT_LIST, _receipts())
     return ReceiptListPage(
-        listing=shown,
-        rows=[receipt_row(each) for each in shown.rows],
+        listing=listing.with_rows([receipt_row(each) for each in listing.rows]),
+        filter=lists.count_states(RECEIPT_LIST, BankReceipt.objects.all()),
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
-        chosen=chosen,
+        chosen=lists.filter.tenant_id,
         key=request.POST.get("key") or ids.new("frm"),
         received_on=request.POST.get("received_on", request.now.date().isoformat()),
         pays=request.POST.get("pays", ReceiptUse.OLDEST.value),
     )
+
+
+def _receipts() -> QuerySet[BankReceipt]:
+    return RECEIPTS.order_by("-recorded_at", "-pk")
 
 
 def receipt_row(receipt: BankReceipt) -> ReceiptRow:

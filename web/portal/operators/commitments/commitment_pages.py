@@ -19,11 +19,12 @@ from broker.models import Offering, OfferingState
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import staff_scope
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.commitments.commitment_page import commitment_badge
 from web.portal.operators.discounts.discount_pages import find_form_tenant, parse_optional_moment
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
-from web.portal.operators.list_filters import ListFilter, csv_list, csv_time, list_filter, wants_csv
+from web.portal.operators.list_specs import OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -33,19 +34,35 @@ from web.portal.operators.page_context import (
     operator_page,
 )
 
-COMMITMENT_HEADS = (
-    "commitment", "tenant", "tenant_name", "offering", "offering_name", "units", "price_per_hour", "currency", "since",
-    "until", "agreed_by", "agreed_at",
-)  # fmt: skip
 UNITS = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+def _commitment_cells(each: Commitment) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.tenant_id, each.tenant.name, each.offering_id, each.offering.label, each.units),
+        *(format_fixed_point(each.nano_per_hour, NANO_DIGITS), each.currency, csv_time(each.valid.lower)),
+        *(csv_time(each.valid.upper), each.agreed_by, csv_time(each.agreed_at)),
+    )
+
+
+COMMITMENT_LIST = OperatorList(
+    name="commitments",
+    heads=(
+        "commitment tenant tenant_name offering offering_name units price_per_hour currency since until "
+        "agreed_by agreed_at"
+    ),
+    cells=_commitment_cells,
+    tenant="tenant_id",
+    at="agreed_at",
+    search=("offering__label", "pk"),
+)
 
 
 @operator_page("commitments", methods=SAFE_OR_POST)
 def list_commitments(request: OperatorRequest) -> Any:
     """List the commitments of all tenants; a POST agrees on a new one."""
     if wants_csv(request):
-        with staff_scope():
-            return csv_list("commitments", COMMITMENT_HEADS, map(_commitment_row, _found_commitments(request)))
+        return read_lists(request, COMMITMENT_LIST).csv((COMMITMENT_LIST, _commitments))
     return form_page(
         request,
         "operators/commitments/commitments.html",
@@ -59,9 +76,7 @@ def list_commitments(request: OperatorRequest) -> Any:
 class TenantCommitmentPage:
     """Commitments of all tenants, with the form that agrees on one."""
 
-    listing: ListPage
-    filter: ListFilter
-    rows: list[dict[str, object]]
+    listing: FilteredList
     tenants: list[Tenant]
     offerings: list[Offering]
 
@@ -72,29 +87,17 @@ class TenantCommitmentPage:
 
 def build_commitment_page(request: OperatorRequest) -> TenantCommitmentPage:
     """Read one page of the commitments, and what the form offers."""
-    agreed = _found_commitments(request)
-    rows = list_page(request, agreed, count=agreed.count())
+    found = read_lists(request, COMMITMENT_LIST).read(COMMITMENT_LIST, _commitments())
     sold = Offering.objects.filter(state=OfferingState.PUBLISHED).exclude(price_class=PriceClass.SPOT)
     return TenantCommitmentPage(
-        listing=rows,
-        filter=list_filter(request),
-        rows=[{"row": each, "state": commitment_badge(each, request.now)} for each in rows.rows],
+        listing=found.with_rows([{"row": each, "state": commitment_badge(each, request.now)} for each in found.rows]),
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         offerings=list(sold.order_by("label", "pk")),
     )
 
 
-def _found_commitments(request: OperatorRequest) -> QuerySet[Commitment]:
-    found = list_filter(request).apply(Commitment.objects.all(), at="agreed_at")
-    return found.select_related("tenant", "offering").order_by("-agreed_at", "-pk")
-
-
-def _commitment_row(each: Commitment) -> tuple[object, ...]:
-    return (
-        *(each.pk, each.tenant_id, each.tenant.name, each.offering_id, each.offering.label, each.units),
-        *(format_fixed_point(each.nano_per_hour, NANO_DIGITS), each.currency, csv_time(each.valid.lower)),
-        *(csv_time(each.valid.upper), each.agreed_by, csv_time(each.agreed_at)),
-    )
+def _commitments() -> QuerySet[Commitment]:
+    return Commitment.objects.select_related("tenant", "offering").order_by("-agreed_at", "-pk")
 
 
 def _agree_commitment(request: OperatorRequest) -> str:

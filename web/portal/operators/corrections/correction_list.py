@@ -1,36 +1,40 @@
-"""Filtered corrections, and the same as CSV."""
+"""List of corrections: its filters, sums and CSV columns."""
 
-from collections.abc import Iterable
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy
 
-from django.db.models import QuerySet
-from django.http.response import HttpResponseBase
-
-from billing.domain.money import decimal_string
 from billing.models import Correction, TenantCorrection
-from web.portal.operators.list_filters import ListFilter, csv_list, csv_time
-
-CORRECTION_HEADS = (
-    "correction", "kind", "status", "lease", "price_version", "since", "until", "reason", "author", "proposed_at",
-    "approver", "second_approver", "currency", "amount",
-)  # fmt: skip
+from billing.models.corrections import CorrectionStatus
+from tenants.models import Tenant
+from web.portal.operators.list_specs import ListState, ListSum, OperatorList
+from web.portal.operators.operator_lists import csv_money, csv_time
 
 
-def found_corrections(limits: ListFilter) -> QuerySet[Correction]:
-    """Return the corrections that were proposed on these days, or concern this tenant."""
-    if not limits.tenant:
-        return limits.apply(Correction.objects.all(), at="proposed_at", tenant="")
-    theirs = limits.apply(TenantCorrection.objects.all(), at="correction__proposed_at")
-    return Correction.objects.filter(pk__in=theirs.values("correction_id"))
-
-
-def correction_csv(rows: Iterable[Correction]) -> HttpResponseBase:
-    """Return corrections as a CSV download."""
-    return csv_list("corrections", CORRECTION_HEADS, map(_correction_row, rows))
-
-
-def _correction_row(each: Correction) -> tuple[object, ...]:
+def _correction_cells(each: Correction) -> tuple[object, ...]:
     return (
         *(each.pk, each.kind, each.status, each.lease_id, each.price_version_id or "", csv_time(each.since)),
         *(csv_time(each.until), each.reason, each.author, csv_time(each.proposed_at), each.approver),
-        *(each.second_approver, each.currency, decimal_string(each.minor, each.currency)),
+        *(each.second_approver, each.currency, csv_money(each.minor, each.currency)),
     )
+
+
+def _concerning(tenants: QuerySet[Tenant]) -> Q:
+    return Q(pk__in=TenantCorrection.objects.filter(tenant__in=tenants).values("correction_id"))
+
+
+CORRECTION_LIST = OperatorList(
+    name="corrections",
+    heads=(
+        "correction kind status lease price_version since until reason author proposed_at approver "
+        "second_approver currency amount"
+    ),
+    cells=_correction_cells,
+    tenant_rows=_concerning,
+    at="proposed_at",
+    states=(
+        ListState("", gettext_lazy("All")),
+        *(ListState(each.value, each.label, Q(status=each)) for each in CorrectionStatus),
+    ),
+    search=("reason", "lease_id", "pk"),
+    sums=(ListSum(gettext_lazy("Absolute change before VAT"), "minor"),),
+)

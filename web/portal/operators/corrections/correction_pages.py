@@ -19,8 +19,9 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
-from web.portal.operators.corrections import correction_choices, correction_list
-from web.portal.operators.list_filters import ListTotal, list_filter, sum_amounts, wants_csv
+from web.portal.operators.corrections import correction_choices
+from web.portal.operators.corrections.correction_list import CORRECTION_LIST
+from web.portal.operators.operator_lists import read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
@@ -43,15 +44,13 @@ def list_corrections(request: OperatorRequest) -> Any:
     asked = {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS}
     typed = {name: text.replace("\x00", "").strip()[:200] for name, text in asked.items()}
     with staff_scope():
-        limits = list_filter(request)
-        found = correction_list.found_corrections(limits)
-        rows = found.select_related("price_version__offering").order_by("-proposed_at", "-pk")
+        lists = read_lists(request, CORRECTION_LIST)
+        rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
         if wants_csv(request):
-            return correction_list.correction_csv(rows)
+            return lists.csv((CORRECTION_LIST, lambda: rows))
         context = {
-            "listing": list_page(request, rows, count=rows.count()),
-            "filter": limits,
-            "totals": [ListTotal(_("Absolute change before VAT"), sum_amounts(found, "minor"))],
+            "listing": lists.read(CORRECTION_LIST, rows),
+            "filter": lists.count_states(CORRECTION_LIST, rows),
             "refusal": refusal,
             "typed": typed,
             "picked": correction_choices.correctable_lease(typed["lease"], now=request.now),

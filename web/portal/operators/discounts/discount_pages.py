@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -19,9 +20,11 @@ from broker.models import Offering, OfferingState
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue, ObjectNotFound
 from tenants.services.rls import staff_scope
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.discounts.discount_page import discount_rows
+from web.portal.operators.discounts.discount_lists import CODE_LIST, DISCOUNT_LIST, MINIMUM_LIST
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -35,8 +38,11 @@ NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
 @operator_page("discounts", methods=SAFE_OR_POST)
-def list_discounts(request: OperatorRequest) -> HttpResponse:
+def list_discounts(request: OperatorRequest) -> Any:
     """List codes, discounts and minimums; a POST adds one."""
+    if wants_csv(request):
+        lists = read_lists(request, CODE_LIST, DISCOUNT_LIST, MINIMUM_LIST)
+        return lists.csv((CODE_LIST, _codes), (DISCOUNT_LIST, _discounts), (MINIMUM_LIST, _minimums))
     return form_page(
         request,
         "operators/discounts/discounts.html",
@@ -50,10 +56,9 @@ def list_discounts(request: OperatorRequest) -> HttpResponse:
 class TenantDiscountPage:
     """Codes, discounts and minimums of all tenants, with a form for each."""
 
-    listing: ListPage
-    rows: list[dict[str, object]]
-    campaigns: list[dict[str, object]]
-    minimums: list[Minimum]
+    discounts: FilteredList
+    campaigns: FilteredList
+    minimums: FilteredList
     tenants: list[Tenant]
     offerings: list[Offering]
     what: str  # the form that was sent
@@ -81,23 +86,34 @@ class TenantDiscountPage:
 
 def build_discount_page(request: OperatorRequest) -> TenantDiscountPage:
     """Read the codes, one page of the discounts, and the minimums."""
-    of_tenants = Discount.objects.select_related("tenant", "campaign").order_by("-given_at", "-pk")
-    codes = Campaign.objects.order_by("-created_at", "-pk")
-    agreed = Minimum.objects.select_related("tenant").order_by("-agreed_at", "-pk")
-    rows = list_page(request, of_tenants, count=of_tenants.count())
+    lists = read_lists(request, CODE_LIST, DISCOUNT_LIST, MINIMUM_LIST)
+    discounts, codes = lists.read(DISCOUNT_LIST, _discounts()), lists.read(CODE_LIST, _codes())
     return TenantDiscountPage(
-        listing=rows,
-        rows=discount_rows(rows.rows, f"{request.now:%Y-%m}"),
-        campaigns=[
-            {"row": each, "size": tenant_discounts.format_discount(each), "over": _campaign_over(each, request.now)}
-            for each in codes[:API_PAGE_SIZE]
-        ],
-        minimums=list(agreed[:API_PAGE_SIZE]),
+        discounts=discounts.with_rows(discount_rows(discounts.rows, f"{request.now:%Y-%m}")),
+        campaigns=codes.with_rows(
+            [
+                {"row": each, "size": tenant_discounts.format_discount(each), "over": _campaign_over(each, request.now)}
+                for each in codes.rows
+            ]
+        ),
+        minimums=lists.read(MINIMUM_LIST, _minimums()),
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         offerings=list(Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "pk")),
         what=request.POST.get("what", ""),
         sent=request.POST,
     )
+
+
+def _codes() -> QuerySet[Campaign]:
+    return Campaign.objects.order_by("-created_at", "-pk")
+
+
+def _discounts() -> QuerySet[Discount]:
+    return Discount.objects.select_related("tenant", "campaign").order_by("-given_at", "-pk")
+
+
+def _minimums() -> QuerySet[Minimum]:
+    return Minimum.objects.select_related("tenant").order_by("-agreed_at", "-pk")
 
 
 def _campaign_over(campaign: Campaign, now: datetime) -> bool:

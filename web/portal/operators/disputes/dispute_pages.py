@@ -4,58 +4,62 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from billing.domain.money import decimal_string
 from billing.models import CreditNoteLine, Dispute, DisputeStatus, DisputeStep
 from billing.services.invoicing.disputes import dispute_answers, dispute_outcomes, dispute_requests, disputed_usage
 from billing.services.payments import disputed_amounts
-from web.http.query_strings import chosen_value, state_tabs
-from web.portal.actions import API_PAGE_SIZE, list_page, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
-from web.portal.operators.list_filters import (
-    BATCH_SIZE,
-    ListTotal,
-    csv_list,
-    csv_time,
-    list_filter,
-    sum_amounts,
-    wants_csv,
-)
+from web.portal.operators.list_specs import ListState, ListSum, OperatorList
+from web.portal.operators.operator_lists import csv_money, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
-DISPUTE_HEADS = (
-    "dispute", "status", "tenant", "tenant_name", "invoice", "line", "opened_at", "closed_at", "reason", "currency",
-    "amount", "tax",
-)  # fmt: skip
 MAX_LEASES = 8  # leases of the line that the page names
+
+
+def _dispute_cells(each: Dispute) -> tuple[object, ...]:
+    amounts = (csv_money(minor, each.currency) for minor in (each.minor, each.tax_minor))
+    return (
+        *(each.pk, each.status, each.tenant_id, each.tenant.name, str(each.invoice), each.line.n),
+        *(csv_time(each.opened_at), csv_time(each.closed_at), each.reason, each.currency, *amounts),
+    )
+
+
+DISPUTE_LIST = OperatorList(
+    name="disputes",
+    heads="dispute status tenant tenant_name invoice line opened_at closed_at reason currency amount tax",
+    cells=_dispute_cells,
+    tenant="tenant_id",
+    at="opened_at",
+    states=(
+        ListState("", gettext_lazy("Open"), Q(status=DisputeStatus.OPEN)),
+        ListState("all", gettext_lazy("All")),
+    ),
+    search=("reason", "pk"),
+    sums=(ListSum(gettext_lazy("Disputed before VAT"), "minor"),),
+)
 
 
 @operator_page("disputes")
 def list_disputes(request: OperatorRequest) -> Any:
     """List open disputes, oldest first, or all of them, newest first."""
-    state, limits = chosen_value(request, "state", ["all"]), list_filter(request)
-    found = limits.apply(Dispute.objects.all(), at="opened_at")
-    counts = dict(found.values_list("status").annotate(count=Count("pk")).order_by())
-    counts = {"": counts.get(DisputeStatus.OPEN, 0), "all": sum(counts.values())}
-    waits = not state
-    rows = disputed_amounts.with_open_amounts(found.select_related("tenant", "invoice__period", "line"))
-    shown: QuerySet[Any] = rows.order_by("-opened_at", "-pk")
-    if waits:
-        shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
-        found = found.filter(status=DisputeStatus.OPEN)
+    lists = read_lists(request, DISPUTE_LIST)
+    waits = not lists.filter.state
+    found = Dispute.objects.select_related("tenant", "invoice__period", "line")
+    rows: QuerySet[Any] = disputed_amounts.with_open_amounts(found)
+    rows = rows.order_by("opened_at", "pk") if waits else rows.order_by("-opened_at", "-pk")
     if wants_csv(request):
-        return csv_list("disputes", DISPUTE_HEADS, map(_dispute_row, shown.iterator(BATCH_SIZE)))
+        return lists.csv((DISPUTE_LIST, lambda: rows))
     context = {
-        "listing": list_page(request, shown, count=counts[state]),
+        "listing": lists.read(DISPUTE_LIST, rows),
         "waits": waits,
-        "filter": limits,
-        "totals": [ListTotal(_("Disputed before VAT"), sum_amounts(found, "minor"))],
-        "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
+        "filter": lists.count_states(DISPUTE_LIST, rows),
         "calls": [
             operator_api_call(
                 _("Disputes of all tenants"), "ops/disputes", status="open" if waits else "", limit=API_PAGE_SIZE
@@ -63,14 +67,6 @@ def list_disputes(request: OperatorRequest) -> Any:
         ],
     }
     return render(request, "operators/disputes/disputes.html", context)
-
-
-def _dispute_row(each: Dispute) -> tuple[object, ...]:
-    amounts = (decimal_string(minor, each.currency) for minor in (each.minor, each.tax_minor))
-    return (
-        *(each.pk, each.status, each.tenant_id, each.tenant.name, str(each.invoice), each.line.n),
-        *(csv_time(each.opened_at), csv_time(each.closed_at), each.reason, each.currency, *amounts),
-    )
 
 
 @operator_page("dispute", methods=SAFE_OR_POST)

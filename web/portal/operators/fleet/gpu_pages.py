@@ -1,23 +1,25 @@
 """GPU pages of operators: the table, one GPU with its history, quarantine."""
 
-from urllib.parse import urlencode
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from billing.services.reports import earnings
-from broker.models import Gpu, GpuHealth
+from broker.models import Allocation, Gpu, GpuHealth
 from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
-from broker.services.reports.gpu_usage import FLEET_FILTERS
+from broker.services.reports.gpu_usage import FLEET_FILTERS, FleetGpu
 from tenants.services.rls import staff_scope
-from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.fleet.gpu_map import format_devices
 from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
+from web.portal.operators.list_specs import ListState, OperatorList
+from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -28,61 +30,89 @@ from web.portal.operators.page_context import (
 )
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
-GPU_FILTERS = {
-    "": gettext_noop("All"),
-    "sold": gettext_noop("Sold"),
-    "free": gettext_noop("Free capacity"),
-    "fragmented": gettext_noop("Fragmented"),
-    "out": gettext_noop("Out of service"),
-}
+
+
+def _gpu_cells(each: FleetGpu) -> tuple[object, ...]:
+    return (
+        *(each.id, each.name, each.model, each.cluster, each.cluster_name, each.region, each.node, each.node_name),
+        *(each.node_state, each.health, csv_time(each.health_since), each.health_reason, len(each.slices)),
+        " ".join(sorted({held.tenant for held in each.slices})),
+    )
+
+
+GPU_LIST = OperatorList(
+    name="gpus",
+    heads=(
+        "gpu name model cluster cluster_name region node node_name node_state health health_since health_reason slices "
+        "tenants"
+    ),
+    cells=_gpu_cells,
+    at="health_since",
+    states=(
+        ListState("", gettext_lazy("All")),
+        *(
+            ListState(value, label, test=FLEET_FILTERS[value])
+            for value, label in (
+                ("sold", gettext_lazy("Sold")),
+                ("free", gettext_lazy("Free capacity")),
+                ("fragmented", gettext_lazy("Fragmented")),
+                ("out", gettext_lazy("Out of service")),
+            )
+        ),
+    ),
+    state_parameter="show",
+    search=("location", "model", "region", "id"),
+)
 
 
 @operator_page("gpus")
-def list_gpus(request: OperatorRequest) -> HttpResponse:
+def list_gpus(request: OperatorRequest) -> Any:
     """List every GPU with its slices."""
-    fleet = fleet_gpus.load_gpus()
-    chosen = request.GET.get("show", "")
-    chosen = chosen if chosen in GPU_FILTERS else ""
-    found = [gpu for gpu in fleet if not chosen or FLEET_FILTERS[chosen](gpu)]
-    start = first_row_index(request.GET.get("from", ""), len(found))
-    shown = found[start : start + PAGE_SIZE]
-    priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=request.now)
+    lists, fleet = read_lists(request, GPU_LIST), fleet_gpus.load_gpus()
+    if wants_csv(request):
+        return lists.csv((GPU_LIST, lambda: fleet))
+    listing = lists.read(GPU_LIST, fleet, most=PAGE_SIZE)
+    priced = earnings.hourly_prices_of([s.lease for gpu in listing.rows for s in gpu.slices], now=request.now)
     context = {
-        "rows": [gpu_panel_of(gpu, priced) for gpu in shown],
-        "count": len(found),
-        "devices": format_devices(found),
-        "start": start + 1,
-        "end": start + len(shown),
-        "before": _list_url(chosen, max(start - PAGE_SIZE, 0)) if start else "",
-        "after": _list_url(chosen, start + PAGE_SIZE) if start + PAGE_SIZE < len(found) else "",
-        "filters": [
-            {
-                "url": _list_url(name, 0),
-                "label": _(label),
-                "count": sum(1 for gpu in fleet if not name or FLEET_FILTERS[name](gpu)),
-                "current": name == chosen,
-            }
-            for name, label in GPU_FILTERS.items()
+        "listing": listing.with_rows([gpu_panel_of(gpu, priced) for gpu in listing.rows]),
+        "devices": format_devices([*lists.filter.limit(GPU_LIST, fleet)]),
+        "filter": lists.count_states(GPU_LIST, fleet),
+        "calls": [
+            operator_api_call(_("GPUs with their slices"), "ops/gpus", show=lists.filter.state, limit=API_PAGE_SIZE)
         ],
-        "calls": [operator_api_call(_("GPUs with their slices"), "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
     }
     return render(request, "operators/fleet/gpus.html", context)
 
 
-def _list_url(show: str, start: int) -> str:
-    query = urlencode({name: value for name, value in (("show", show), ("from", start)) if value})
-    return reverse("ops-gpus") + (f"?{query}" if query else "")
+def _placement_cells(each: Allocation) -> tuple[object, ...]:
+    return (
+        *(each.lease_id, each.lease.name, each.tenant_id, each.tenant.name, each.profile, each.placement.lower),
+        *(csv_time(each.held_at), csv_time(each.released_at), each.lease.state),
+    )
+
+
+PLACEMENT_LIST = OperatorList(
+    name="placements",
+    heads="lease name tenant tenant_name profile start allocated_at released_at state",
+    cells=_placement_cells,
+    tenant="tenant_id",
+    at="held_at",
+    search=("lease__name", "lease_id"),
+)
 
 
 @operator_page("gpu")
-def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
+def show_gpu(request: OperatorRequest, pk: str) -> Any:
     """Show one GPU: its geometry, present and past leases, and history."""
     found = find_gpu(pk)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
+    lists, placements = read_lists(request, PLACEMENT_LIST), inventory_history.placements_of(gpu)
+    if wants_csv(request):
+        return lists.csv((PLACEMENT_LIST, lambda: placements))
     context = {
         "gpu": gpu,
         "chosen": gpu_panel_now(found, now=request.now),
-        "past": inventory_history.latest_placements(gpu),
+        "past": lists.read(PLACEMENT_LIST, placements, most=inventory_history.MAX_ROWS),
         "changes": inventory_history.latest_changes(gpu.node, gpu),
         "calls": [
             operator_api_call(_("This GPU with its slices"), f"ops/gpus/{found.id}"),

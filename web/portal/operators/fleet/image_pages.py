@@ -1,6 +1,7 @@
 """Images that a cluster keeps on its GPU nodes, for operators."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpResponse
 from django.urls import reverse
@@ -11,6 +12,8 @@ from broker.services.clusters import image_prepulls
 from tenants.services.errors import ProblemError
 from web.portal.actions import operator_api_call
 from web.portal.operators.layouts.layout_pages import find_cluster
+from web.portal.operators.list_specs import OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -22,26 +25,45 @@ from web.portal.operators.page_context import (
 )
 
 
+def _image_cells(each: ImagePrepull) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.cluster_id, each.image, each.nodes_ready, each.nodes_total, each.problem),
+        *(csv_time(each.created_at), each.created_by_label, csv_time(each.checked_at), csv_time(each.ready_since)),
+    )
+
+
+IMAGE_LIST = OperatorList(
+    name="images",
+    heads=("image_prepull cluster image nodes_ready nodes_total problem created_at created_by checked_at ready_since"),
+    cells=_image_cells,
+    at="created_at",
+    search=("image", "created_by_label", "pk"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterImagePage:
     """The images of a cluster, with the form that adds one."""
 
     cluster: Cluster
-    images: list[ImagePrepull]
+    listing: FilteredList
     entered: str
     error: str
     calls: list[dict[str, str]]
 
 
 @operator_page("cluster.images", methods=SAFE_OR_POST)
-def list_images(request: OperatorRequest, pk: str) -> HttpResponse:
+def list_images(request: OperatorRequest, pk: str) -> Any:
     """List the images a cluster keeps; a POST adds one."""
     cluster = find_cluster(pk)
+    rows = ImagePrepull.objects.filter(cluster=cluster).order_by("image")
+    if wants_csv(request):
+        return read_lists(request, IMAGE_LIST).csv((IMAGE_LIST, lambda: rows))
 
     def build(refusal: ProblemError | None) -> ClusterImagePage:
         return ClusterImagePage(
             cluster=cluster,
-            images=list(ImagePrepull.objects.filter(cluster=cluster).order_by("image")),
+            listing=read_lists(request, IMAGE_LIST).read(IMAGE_LIST, rows),
             entered=request.POST.get("image", "")[:300],
             error=f"{refusal.detail} {refusal.fix.text}" if refusal else "",
             calls=[operator_api_call(_("Images"), "ops/image-prepulls", cluster=cluster.pk)],

@@ -16,7 +16,7 @@ from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.grants.grant_form import GrantForm, idempotency_key, parse_grant_terms
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
-from web.portal.operators.pricing.offering_pages import price_class_text
+from web.portal.operators.pricing.offering_lists import price_class_text
 
 
 @operator_page("grant", methods=SAFE_OR_POST)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,27 +13,18 @@ from django.utils.translation import gettext_lazy
 
 from billing.domain import tax
 from billing.domain.credit_notes import LineCreditLimit
-from billing.domain.money import InvalidAmount, Money, decimal_string, parse_amount
+from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.domain.tax import TaxTreatment
 from billing.models import CreditNote, Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
 from billing.services.invoicing import credit_notes
 from billing.services.ledger import ledger_balances
 from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
-from tenants.models import Tenant
 from tenants.services.errors import InvalidValue
 from tenants.services.rls import staff_scope
-from web.http.query_strings import chosen_value, link_options, state_tabs
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
-from web.portal.operators.list_filters import (
-    BATCH_SIZE,
-    ListTotal,
-    csv_list,
-    csv_time,
-    list_filter,
-    sum_amounts,
-    wants_csv,
-)
+from web.portal.operators.list_specs import ListState, ListSum, OperatorList
+from web.portal.operators.operator_lists import csv_money, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -55,10 +46,37 @@ STATE_FILTERS = (
     InvoiceStatus.VOID,
 )
 MOST_DISPUTES = 20
-INVOICE_HEADS = (
-    "invoice", "number", "status", "month", "tenant", "tenant_name", "finalized_at", "due_at", "paid_at", "treatment",
-    "currency", "subtotal", "tax", "total", "due",
-)  # fmt: skip
+
+
+def _invoice_cells(each: Invoice) -> tuple[object, ...]:
+    amounts = (csv_money(minor, each.currency) for minor in (each.subtotal, each.tax, each.total, each.due))
+    return (
+        *(each.pk, str(each) if each.number else "", each.status, each.period.label, each.tenant_id, each.tenant.name),
+        *(csv_time(each.finalized_at), csv_time(each.due_at), csv_time(each.paid_at), each.treatment, each.currency),
+        *amounts,
+    )
+
+
+INVOICE_LIST = OperatorList(
+    name="invoices",
+    heads=(
+        "invoice number status month tenant tenant_name finalized_at due_at paid_at treatment currency "
+        "subtotal tax total due"
+    ),
+    cells=_invoice_cells,
+    tenant="tenant_id",
+    at="period__span__startswith",
+    states=(
+        ListState("", gettext_lazy("All")),
+        *(ListState(each.value, each.label.capitalize(), Q(status=each)) for each in STATE_FILTERS),
+    ),
+    search=("series", "tenant__name", "pk"),
+    sums=(
+        ListSum(gettext_lazy("Total"), "total"),
+        ListSum(gettext_lazy("VAT"), "tax"),
+        ListSum(gettext_lazy("Settled without payment"), "settled"),
+    ),
+)
 
 
 CREDIT_WARNING = gettext_lazy(
@@ -81,29 +99,15 @@ class CreditableInvoiceLine:
 @operator_page("invoices")
 def list_invoices(request: OperatorRequest) -> Any:
     """List the invoices of all tenants, latest months first, optionally of one state."""
-    state, limits = chosen_value(request, "state", STATE_FILTERS), list_filter(request)
-    found = limits.apply(Invoice.objects.all(), at="period__span__startswith")
-    counts = dict(found.values_list("status").annotate(count=Count("pk")).order_by())
-    counts[""] = sum(counts.values())
-    found = found.filter(status=state) if state else found
-    rows = found.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
+    lists = read_lists(request, INVOICE_LIST)
+    rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
     if wants_csv(request):
-        return csv_list("invoices", INVOICE_HEADS, map(_invoice_row, rows.iterator(BATCH_SIZE)))
-    tenant = Tenant.objects.filter(pk=limits.tenant).first() if limits.tenant else None
-    key = tenant.pk if tenant else ""
-    tabs = (("", _("All")), *((each.value, each.label.capitalize()) for each in STATE_FILTERS))
-    of_state = state_tabs(reverse("ops-invoices"), tabs, counts, state)
+        return lists.csv((INVOICE_LIST, lambda: rows))
+    key, state = lists.filter.tenant_id, lists.filter.state
     context = {
-        "listing": list_page(request, rows, count=counts.get(state, 0)),
-        "filters": link_options(request, "state", tabs, state) if limits.active else of_state,
-        "filter": limits,
-        "totals": [
-            ListTotal(_("Total"), sum_amounts(found, "total")),
-            ListTotal(_("VAT"), sum_amounts(found, "tax")),
-            ListTotal(_("Settled without payment"), sum_amounts(found, "settled")),
-        ],
-        "tenant": tenant,
-        "owed": ledger_balances.amounts_owed(tenant.pk) if tenant else ledger_balances.amounts_owed_by_all(),
+        "listing": lists.read(INVOICE_LIST, rows),
+        "filter": lists.count_states(INVOICE_LIST, rows),
+        "owed": ledger_balances.amounts_owed(key) if key else ledger_balances.amounts_owed_by_all(),
         "calls": [
             operator_api_call(
                 _("Invoices of all tenants"), "ops/invoices", status=state, tenant=key, limit=API_PAGE_SIZE
@@ -114,15 +118,6 @@ def list_invoices(request: OperatorRequest) -> Any:
         ],
     }
     return render(request, "operators/invoicing/invoices.html", context)
-
-
-def _invoice_row(each: Invoice) -> tuple[object, ...]:
-    amounts = (decimal_string(minor, each.currency) for minor in (each.subtotal, each.tax, each.total, each.due))
-    return (
-        *(each.pk, str(each) if each.number else "", each.status, each.period.label, each.tenant_id, each.tenant.name),
-        *(csv_time(each.finalized_at), csv_time(each.due_at), csv_time(each.paid_at), each.treatment, each.currency),
-        *amounts,
-    )
 
 
 @operator_page("invoice", methods=SAFE_OR_POST)

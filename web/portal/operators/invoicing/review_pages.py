@@ -1,16 +1,22 @@
 """Months that are over and not closed yet: operators review, hold and approve them."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from billing.models import BillingPeriod
 from billing.services.invoicing.month_close import close_month, month_reviews
-from billing.services.invoicing.month_close.month_reviews import ReviewedMonth, ReviewState
-from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from billing.services.invoicing.month_close.month_reviews import ReviewState
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.list_filters import ListFilter
+from web.portal.operators.list_specs import ListState, OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -28,13 +34,45 @@ STATE_BADGES = {
 }
 
 
+def _month_cells(each: BillingPeriod) -> tuple[object, ...]:
+    return (
+        *(each.label, each.tenant_id, each.tenant.name, csv_time(each.span.lower), csv_time(each.span.upper)),
+        *(csv_time(each.review_since), csv_time(each.held_at), each.held_reason, csv_time(each.approved_at)),
+        *(each.decided_by, each.blocked_reason),
+    )
+
+
+REVIEW_LIST = OperatorList(
+    name="month-reviews",
+    heads=(
+        "month tenant tenant_name begins_at ends_at review_since held_at held_reason approved_at decided_by "
+        "blocked_reason"
+    ),
+    cells=_month_cells,
+    tenant="tenant_id",
+    at="span__startswith",
+    states=(
+        ListState("", gettext_lazy("All")),
+        ListState("held", gettext_lazy("Held"), Q(held_at__isnull=False)),
+        ListState("approved", gettext_lazy("Approved"), Q(approved_at__isnull=False)),
+        ListState("blocked", gettext_lazy("Blocked"), ~Q(blocked_reason="")),
+    ),
+    search=("label", "tenant__name", "held_reason", "blocked_reason"),
+)
+
+
 @operator_page("month-reviews")
-def list_reviews(request: OperatorRequest) -> HttpResponse:
+def list_reviews(request: OperatorRequest) -> Any:
     """List the months that are over and not closed, the latest first."""
+    lists = read_lists(request, REVIEW_LIST)
     rows = month_reviews.open_reviews(request.now)
-    shown = list_page(request, rows, count=rows.count())
-    months = month_reviews.with_drafts(shown.rows, now=request.now)
-    page = MonthReviewListPage(shown, [(each, STATE_BADGES[each.state]) for each in months])
+    if wants_csv(request):
+        return lists.csv((REVIEW_LIST, lambda: rows))
+    listing = lists.read(REVIEW_LIST, rows)
+    months = month_reviews.with_drafts(listing.rows, now=request.now)
+    page = MonthReviewListPage(
+        listing.with_rows([(each, STATE_BADGES[each.state]) for each in months]), lists.count_states(REVIEW_LIST, rows)
+    )
     return render(request, "operators/invoicing/reviews.html", {"page": page})
 
 
@@ -42,8 +80,8 @@ def list_reviews(request: OperatorRequest) -> HttpResponse:
 class MonthReviewListPage:
     """Months of all tenants that are over and not closed."""
 
-    listing: ListPage
-    rows: list[tuple[ReviewedMonth, str]]
+    listing: FilteredList
+    filter: ListFilter
 
     @property
     def hours(self) -> int:

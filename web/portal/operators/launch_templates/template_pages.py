@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -13,6 +14,8 @@ from broker.services.launch_templates import template_store
 from tenants.services.errors import InvalidValue, ProblemError
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.launch_templates.template_form import TemplateForm, empty_form, form_of, parse_template_form
+from web.portal.operators.list_specs import OperatorList
+from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -34,11 +37,31 @@ class OperatorTemplatePage:
     logins = None  # a template of the operators has a public image
 
 
+def _template_cells(each: OperatorTemplate) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.name, each.description, each.shape, each.image, csv_time(each.created_at)),
+        *(each.created_by_label, csv_time(each.updated_at), each.updated_by_label),
+    )
+
+
+TEMPLATE_LIST = OperatorList(
+    name="templates",
+    heads="template name description shape image created_at created_by updated_at updated_by",
+    cells=_template_cells,
+    at="updated_at",
+    search=("name", "description", "image", "pk"),
+)
+
+
 @operator_page("templates")
-def list_templates(request: OperatorRequest) -> HttpResponse:
+def list_templates(request: OperatorRequest) -> Any:
     """List the templates that every tenant can launch."""
+    lists = read_lists(request, TEMPLATE_LIST)
+    rows = OperatorTemplate.objects.order_by("name")
+    if wants_csv(request):
+        return lists.csv((TEMPLATE_LIST, lambda: rows))
     context = {
-        "templates": OperatorTemplate.objects.order_by("name"),
+        "listing": lists.read(TEMPLATE_LIST, rows),
         "calls": [operator_api_call(_("Templates"), "ops/templates", limit=API_PAGE_SIZE)],
     }
     return render(request, "operators/launch_templates/templates.html", context)

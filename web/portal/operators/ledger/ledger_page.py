@@ -8,54 +8,55 @@ from django.db.models import QuerySet
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from billing.domain.journal import TRANSFER_NAMES, account_name
-from billing.domain.money import decimal_string
 from billing.models import Invoice, LedgerTransfer
 from billing.services.ledger import ledger_balances
 from tenants.models import Tenant
-from web.portal.actions import API_PAGE_SIZE, LIST_PAGE_SIZE, operator_api_call
-from web.portal.operators.list_filters import (
-    BATCH_SIZE,
-    ListTotal,
-    csv_list,
-    csv_time,
-    list_filter,
-    sum_amounts,
-    wants_csv,
-)
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.list_specs import ListSum, OperatorList
+from web.portal.operators.operator_lists import csv_money, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import OperatorRequest, operator_page
 
-TRANSFER_HEADS = (
-    "transfer", "at", "kind", "ref", "tenant", "debit", "credit", "currency", "amount", "reverses", "idem",
-)  # fmt: skip
 ID = re.compile(r"[a-z]{3}_[0-9a-z]{1,36}")
+
+
+def _transfer_cells(each: LedgerTransfer) -> tuple[object, ...]:
+    return (
+        *(each.pk, csv_time(each.at), each.kind, each.ref, each.tenant_id),
+        *(account_name(each.debit_account.type), account_name(each.credit_account.type)),
+        *(each.currency, csv_money(each.minor, each.currency), each.reverses_id or "", each.idem),
+    )
+
+
+TRANSFER_LIST = OperatorList(
+    name="ledger-transfers",
+    heads="transfer at kind ref tenant debit credit currency amount reverses idem",
+    cells=_transfer_cells,
+    tenant="tenant_id",
+    at="at",
+    search=("ref", "kind"),
+    sums=(ListSum(gettext_lazy("Transferred"), "minor"),),
+)
 
 
 @operator_page("ledger")
 def show_ledger(request: OperatorRequest) -> Any:
     """Show the trial balance and latest transfers, optionally of a tenant, invoice or days."""
     ref, tenant = (_id_parameter(request, name) for name in ("invoice", "tenant"))
-    limits = list_filter(request)
+    lists = read_lists(request, TRANSFER_LIST)
     transfers = LedgerTransfer.objects.for_ref(ref) if ref else LedgerTransfer.objects.all()
-    rows: QuerySet[LedgerTransfer] = limits.apply(transfers, at="at")
+    rows: QuerySet[LedgerTransfer] = transfers.select_related("debit_account", "credit_account").order_by("-pk")
     if wants_csv(request):
-        every = rows.select_related("debit_account", "credit_account").order_by("-pk")
-        return csv_list("ledger-transfers", TRANSFER_HEADS, map(_csv_row, every.iterator(BATCH_SIZE)))
-    before = request.GET.get("before", "")
-    older = rows.filter(pk__lt=int(before)) if re.fullmatch(r"[0-9]{1,18}", before, re.ASCII) else rows
-    found = list(older.select_related("debit_account", "credit_account").order_by("-pk")[: LIST_PAGE_SIZE + 1])
-    shown, totals = found[:LIST_PAGE_SIZE], ledger_balances.stored_trial_balance()
-    only = {"invoice": ref, "tenant": limits.tenant, "since": limits.since or "", "until": limits.until or ""}
+        return lists.csv((TRANSFER_LIST, lambda: rows))
+    listing = lists.read(TRANSFER_LIST, rows, totals=bool(lists.filter.active or ref))
+    totals = ledger_balances.stored_trial_balance()
     context = {
+        "listing": listing.with_rows(_transfer_rows(listing.rows)),
         "trial_balance": [(each, [(line, account_name(line.type)) for line in each.lines]) for each in totals],
-        "filter": limits,
-        "totals": [ListTotal(_("Transferred"), sum_amounts(rows, "minor"))] if limits.active or ref else [],
         "wrong": [each for each in totals if not each.balanced],
-        "transfers": _transfer_rows(shown),
         "about": _limit_context(ref, tenant),
-        "earlier": f"?{_query_string(**only, before=shown[-1].pk)}" if len(found) > LIST_PAGE_SIZE else "",
-        "latest": f"?{_query_string(**only)}" if older is not rows else "",
         "calls": [
             operator_api_call(
                 _("Transfers, newest first"),
@@ -82,14 +83,6 @@ def _query_string(**parameters: object) -> str:
 
 def _api_parameters(ref: str, tenant: str) -> dict[str, str]:
     return {"ref": ref, "tenant": tenant}
-
-
-def _csv_row(each: LedgerTransfer) -> tuple[object, ...]:
-    return (
-        *(each.pk, csv_time(each.at), each.kind, each.ref, each.tenant_id),
-        *(account_name(each.debit_account.type), account_name(each.credit_account.type)),
-        *(each.currency, decimal_string(each.minor, each.currency), each.reverses_id or "", each.idem),
-    )
 
 
 def _limit_context(ref: str, tenant: str) -> dict[str, str] | None:

@@ -1,18 +1,20 @@
 """Stripe page of operators: differences between Stripe and our records, and parked events."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from billing.domain.stripe_amounts import DECIMALS, from_stripe
 from billing.models import StripeDifference, StripeEvent, StripeEventState
 from billing.services.payments.stripe import book_differences, webhook_inbox
 from billing.services.reports import stripe_status
 from tenants.services import audit
 from tenants.services.errors import ObjectNotFound
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.operator_lists import read_lists, wants_csv
 from web.portal.operators.page_context import (
     POST,
     SAFE_OR_POST,
@@ -21,15 +23,25 @@ from web.portal.operators.page_context import (
     confirm_action,
     operator_page,
 )
+from web.portal.operators.payments.stripe_lists import DAY_LIST, DIFFERENCE_LIST, EVENT_LIST, stripe_amount
 
 
 @operator_page("stripe")
-def show_stripe(request: OperatorRequest) -> HttpResponse:
+def show_stripe(request: OperatorRequest) -> Any:
     """Show differences, parked events, and when each day was reconciled."""
-    watch = stripe_status.get_stripe_status(now=request.now)
+    lists = read_lists(request, DIFFERENCE_LIST, EVENT_LIST, DAY_LIST)
+    if wants_csv(request):
+        return lists.csv(
+            (DIFFERENCE_LIST, stripe_status.open_differences),
+            (EVENT_LIST, stripe_status.parked_events),
+            (DAY_LIST, stripe_status.reconciled_days),
+        )
+    differences = lists.read(DIFFERENCE_LIST, stripe_status.open_differences())
     shown = {
-        "watch": watch,
-        "differences": [(each, stripe_amount(each)) for each in watch.differences],
+        "watch": stripe_status.get_stripe_status(now=request.now),
+        "differences": differences.with_rows([(each, stripe_amount(each)) for each in differences.rows]),
+        "parked": lists.read(EVENT_LIST, stripe_status.parked_events()),
+        "days": lists.read(DAY_LIST, stripe_status.reconciled_days()),
         "calls": [
             operator_api_call(_("Differences"), "ops/stripe-differences", limit=API_PAGE_SIZE),
             operator_api_call(
@@ -39,13 +51,6 @@ def show_stripe(request: OperatorRequest) -> HttpResponse:
         ],
     }
     return render(request, "operators/payments/stripe.html", shown)
-
-
-def stripe_amount(each: StripeDifference) -> int | None:
-    """Return Stripe's amount in our minor units; None if its currency is unknown."""
-    if each.theirs is None or each.currency not in DECIMALS:
-        return None
-    return from_stripe(each.theirs, each.currency)
 
 
 @operator_page("stripe.event_retry", methods=POST)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,9 +30,9 @@ from broker.services.volumes import volume_metering
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
-from web.http.query_strings import state_tabs
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.launch.launch_terms import YEARS
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import (
     POST,
     SAFE_OR_POST,
@@ -43,6 +44,13 @@ from web.portal.operators.page_context import (
     render_refused,
 )
 from web.portal.operators.pricing import spot_terms_form
+from web.portal.operators.pricing.offering_lists import (
+    GAP_LIST,
+    OFFERING_LIST,
+    VERSION_LIST,
+    OfferingRow,
+    price_class_text,
+)
 from web.portal.operators.pricing.resource_form import ResourceForm, is_resource_form, parse_resources, parse_version
 from web.portal.operators.pricing.spot_terms_form import SpotTermsForm, is_spot_terms_form, parse_spot_terms
 from web.ui.formatting import format_resources
@@ -51,43 +59,35 @@ MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
 
 
 @operator_page("offerings")
-def list_offerings(request: OperatorRequest) -> HttpResponse:
+def list_offerings(request: OperatorRequest) -> Any:
     """List every offering with its state, current price and next price."""
-    state = request.GET.get("state", "")
-    state = state if state in OfferingState.values else ""
+    lists = read_lists(request, OFFERING_LIST, GAP_LIST)
     rows = list(Offering.objects.order_by("gpu_model_id", "region", "-memory_gb", "-milli_units", "price_class", "id"))
-    counts = {value: sum(row.state == value for row in rows) for value in OfferingState.values}
-    found = [row for row in rows if not state or row.state == state]
     upcoming = price_list.upcoming_prices(request.now, currency=settings.CURRENCY)
     live = _live_lease_counts()
     known = price_list.prices_at(request.now, currency=settings.CURRENCY)
+    priced = [OfferingRow(row, known.get(row.pk), upcoming.get(row.pk), live.get(row.pk, 0)) for row in rows]
+    unpriced = unpriced_usage.unpriced_usage(now=request.now)
+    if wants_csv(request):
+        return lists.csv((OFFERING_LIST, lambda: priced), (GAP_LIST, lambda: unpriced))
+    listing = lists.read(OFFERING_LIST, priced)
     free = open_capacity.count_open_capacity(
-        (row for row in found if row.state == OfferingState.PUBLISHED), now=request.now
+        (row.offering for row in listing.rows if row.offering.state == OfferingState.PUBLISHED), now=request.now
     )
     context = {
-        "rows": [
-            {
-                "offering": row,
-                "price_class": price_class_text(row),
-                "price": known.get(row.pk),
-                "next": upcoming.get(row.pk),
-                "free": free.get(row.pk),
-                "live": live.get(row.pk, 0),
-            }
-            for row in found
-        ],
+        "listing": listing.with_rows([(row, free.get(row.offering.pk)) for row in listing.rows]),
+        "filter": lists.count_states(OFFERING_LIST, priced),
         "currency": settings.CURRENCY,
         "gaps": [row for row in rows if row.state == OfferingState.PUBLISHED and row.pk not in known],
-        "unpriced": unpriced_usage.unpriced_usage(now=request.now),
+        "unpriced": lists.read(GAP_LIST, unpriced),
         "stored": (stored := PriceVersion.objects.storage_sold_since() is not None),
         "free_storage": not stored and any(row.is_storage for row in rows),
-        "drafts": counts[OfferingState.DRAFT],
-        "count": counts[OfferingState.PUBLISHED],
-        "filters": state_tabs(
-            reverse("ops-offerings"), [("", _("All")), *OfferingState.choices], {**counts, "": len(rows)}, state
-        ),
+        "drafts": sum(row.state == OfferingState.DRAFT for row in rows),
+        "count": sum(row.state == OfferingState.PUBLISHED for row in rows),
         "calls": [
-            operator_api_call(_("Offerings with their prices"), "ops/offerings", state=state, limit=API_PAGE_SIZE),
+            operator_api_call(
+                _("Offerings with their prices"), "ops/offerings", state=lists.filter.state, limit=API_PAGE_SIZE
+            ),
             operator_api_call(_("Usage without a price"), "ops/price-gaps"),
         ],
     }
@@ -100,10 +100,6 @@ def _live_lease_counts() -> dict[str, int]:
     for pk in Lease.objects.live().values_list("offering_id", flat=True):
         counts[pk] += 1
     return counts
-
-
-def price_class_text(offering: Offering) -> str:
-    return offering.price_class.replace("_", "-")
 
 
 @operator_page("offerings.derive", methods=POST)
@@ -126,12 +122,14 @@ def find_offering(pk: str) -> Offering:
 
 
 @operator_page("offering", methods=SAFE_OR_POST)
-def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
+def edit_offering(request: OperatorRequest, pk: str) -> Any:
     """Show one offering with its prices; a POST renames it or publishes a price.
 
     `?try=` shows last month's revenue at another price.
     """
     found = find_offering(pk)
+    if wants_csv(request):
+        return read_lists(request, VERSION_LIST).csv((VERSION_LIST, lambda: _price_versions(found)))
     refusal: ProblemError | None = None
     preview_panel: PricePreviewPanel | None = None
     if request.method == "POST":
@@ -193,7 +191,7 @@ class OfferingPage:
     """One offering: its prices, a form for a new one, a preview of another."""
 
     offering: Offering
-    versions: list[dict[str, Any]]
+    versions: FilteredList
     price: OfferingPrice | None
     custom_price_count: int  # tenants with a custom price
     live_leases: int
@@ -230,21 +228,23 @@ def build_offering_page(
     request: OperatorRequest, found: Offering, wrong: str, preview_panel: PricePreviewPanel | None
 ) -> OfferingPage:
     """Read an offering's prices and its use."""
-    versions = PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid")
+    versions = read_lists(request, VERSION_LIST).read(VERSION_LIST, _price_versions(found))
     own = PriceVersion.objects.filter(offering=found, tenant_id__isnull=False, valid__contains=request.now)
     query = request.GET
     return OfferingPage(
         offering=found,
-        versions=[
-            {
-                "version": row,
-                "from": row.valid.lower,
-                "until": row.valid.upper,
-                "when": version_period(row, request.now),
-                "tiers": price_tiers.describe_tiers(row),
-            }
-            for row in versions
-        ],
+        versions=versions.with_rows(
+            [
+                {
+                    "version": row,
+                    "from": row.valid.lower,
+                    "until": row.valid.upper,
+                    "when": version_period(row, request.now),
+                    "tiers": price_tiers.describe_tiers(row),
+                }
+                for row in versions.rows
+            ]
+        ),
         price=price_list.prices_at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
         custom_price_count=own.count(),
         live_leases=Lease.objects.live().filter(offering=found).count(),
@@ -272,6 +272,10 @@ def build_offering_page(
             ),
         ],
     )
+
+
+def _price_versions(found: Offering) -> QuerySet[PriceVersion]:
+    return PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid", "-pk")
 
 
 def _preview_price(request: OperatorRequest, found: Offering) -> PricePreview:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -20,6 +21,7 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -28,6 +30,7 @@ from web.portal.operators.page_context import (
     operator_page,
     render_refused,
 )
+from web.portal.operators.pricing.offering_lists import TENANT_PRICE_LIST
 from web.portal.operators.pricing.offering_pages import (
     PricePreviewPanel,
     find_offering,
@@ -37,12 +40,14 @@ from web.portal.operators.pricing.offering_pages import (
 
 
 @operator_page("tenant_prices", methods=SAFE_OR_POST)
-def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
+def edit_tenant_prices(request: OperatorRequest, pk: str) -> Any:
     """Show the tenant-specific prices of an offering; a POST agrees on one.
 
     `?try=` shows a tenant's last month at another price.
     """
     found = find_offering(pk)
+    if wants_csv(request):
+        return read_lists(request, TENANT_PRICE_LIST).csv((TENANT_PRICE_LIST, lambda: _tenant_versions(found)))
     refusal: ProblemError | None = None
     preview_panel: PricePreviewPanel | None = None
     try:
@@ -63,7 +68,7 @@ class TenantPricePage:
     """The custom prices of an offering, the form for one, and the preview of another."""
 
     offering: Offering
-    versions: list[dict[str, Any]]
+    versions: FilteredList
     tenants: list[Tenant]
     chosen: Tenant | None
     listed: int | None  # list price in the tenant's currency
@@ -98,24 +103,28 @@ def build_tenant_price_page(
 ) -> TenantPricePage:
     """Read the custom prices of an offering, and what the form offers."""
     typed = request.POST if request.method == "POST" else request.GET
-    versions = list(
-        PriceVersion.objects.filter(offering=found, tenant_id__isnull=False).order_by("tenant_id", "-valid")
-    )
+    versions = read_lists(request, TENANT_PRICE_LIST).read(TENANT_PRICE_LIST, _tenant_versions(found))
     tenants = list(Tenant.objects.order_by("name", "pk")[:API_PAGE_SIZE])
-    names = dict(Tenant.objects.filter(pk__in={row.tenant_id for row in versions}).values_list("pk", "name"))
+    names = dict(Tenant.objects.filter(pk__in={row.tenant_id for row in versions.rows}).values_list("pk", "name"))
     chosen = next((each for each in tenants if each.pk == typed.get("tenant")), None)
     return TenantPricePage(
         offering=found,
-        versions=[
-            {"version": row, "name": names.get(row.tenant_id or ""), "when": version_period(row, request.now)}
-            for row in versions
-        ],
+        versions=versions.with_rows(
+            [
+                {"version": row, "name": names.get(row.tenant_id or ""), "when": version_period(row, request.now)}
+                for row in versions.rows
+            ]
+        ),
         tenants=tenants,
         chosen=chosen,
         listed=_list_price(found, chosen, request.now),
         typed=typed,
         preview_panel=preview_panel,
     )
+
+
+def _tenant_versions(found: Offering) -> QuerySet[PriceVersion]:
+    return PriceVersion.objects.filter(offering=found, tenant_id__isnull=False).order_by("tenant_id", "-valid", "-pk")
 
 
 def _list_price(found: Offering, tenant: Tenant | None, now: datetime) -> int | None:

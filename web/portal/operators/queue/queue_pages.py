@@ -1,5 +1,7 @@
 """Queue of all tenants, and one lease as operators see it."""
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,6 +15,8 @@ from broker.services.reports import inventory_history
 from broker.services.reports import queue_report as line
 from tenants.services.rls import staff_scope
 from web.portal.actions import operator_api_call
+from web.portal.operators.list_specs import OperatorList
+from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -25,23 +29,51 @@ from web.portal.operators.page_context import (
 ENDED_STATES = (LeaseState.RELEASING, LeaseState.RELEASED)
 
 
+def _queued_cells(each: Lease) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.name, each.tenant_id, each.tenant.name, each.project.name, each.offering.label),
+        *(each.offering.region, each.offering.price_class, each.quantity, csv_time(each.created_at)),
+        *(csv_time(each.queues_since), each.pending_reason, each.requested_by_label),
+    )
+
+
+QUEUE_LIST = OperatorList(
+    name="queue",
+    heads=(
+        "lease name tenant tenant_name project offering region price_class quantity created_at queued_since "
+        "waiting_for requested_by"
+    ),
+    cells=_queued_cells,
+    tenant="tenant_id",
+    at="created_at",
+    search=("name", "offering__label", "requested_by_label", "pk"),
+)
+
+
 @operator_page("queue")
-def show_queue(request: OperatorRequest) -> HttpResponse:
+def show_queue(request: OperatorRequest) -> Any:
     """List everything queued, oldest first."""
-    after = request.GET.get("after", "")[:40].replace("\x00", "")
-    found = line.load_queue_page(after=after)
+    lists, rows = read_lists(request, QUEUE_LIST), line.queued_leases()
+    if wants_csv(request):
+        return lists.csv((QUEUE_LIST, lambda: rows))
+    listing = lists.read(QUEUE_LIST, rows)
     context = {
         "figures": line.load_queue_figures(now=request.now),
-        "rows": [
-            {"lease": lease, "waited": waited, "overdue": waited > MAX_WAIT}
-            for lease in found.leases
-            for waited in [request.now - lease.queues_since]
-        ],
-        "next": found.after,
-        "after": after,
+        "listing": listing.with_rows(
+            [
+                {"lease": lease, "waited": waited, "overdue": waited > MAX_WAIT}
+                for lease in listing.rows
+                for waited in [request.now - lease.queues_since]
+            ]
+        ),
         "calls": [
             operator_api_call(
-                _("Queued leases, oldest first"), "ops/leases", state="queued", sort="since", limit=line.PAGE_SIZE
+                _("Queued leases, oldest first"),
+                "ops/leases",
+                state="queued",
+                tenant=lists.filter.tenant_id,
+                sort="since",
+                limit=line.PAGE_SIZE,
             )
         ],
     }

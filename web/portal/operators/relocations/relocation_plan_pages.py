@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES, RelocationPlanState
 from broker.models import Cluster, Lease, Relocation, RelocationLogEntry, RelocationPlan
 from broker.services.relocation import plan_decisions, plan_proposals
 from broker.services.relocation.plan_proposals import DRAWN_QUEUED, DRAWN_RELOCATED
-from web.portal.actions import list_page, operator_api_call
+from web.portal.actions import operator_api_call
+from web.portal.operators.list_specs import ListState, OperatorList
+from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -50,13 +54,38 @@ def find_plan(pk: str) -> RelocationPlan:
     return find_in_scope(rows, pk, _("Plan"), fix=_("Select it from the list of plans."))
 
 
+def _plan_cells(each: RelocationPlan) -> tuple[object, ...]:
+    relocations = cast("Any", each).count  # annotated
+    return (
+        *(each.pk, each.cluster_id, each.cluster.name, each.gpu_model_id, each.state, each.reason, relocations),
+        *(each.cost_s, each.gain_milli, csv_time(each.proposed_at), csv_time(each.state_at), each.why),
+    )
+
+
+PLAN_LIST = OperatorList(
+    name="relocation-plans",
+    heads=("plan cluster cluster_name gpu_model state reason relocations cost_s gain_milli proposed_at state_at why"),
+    cells=_plan_cells,
+    at="proposed_at",
+    states=(
+        ListState("", gettext_lazy("All")),
+        *(ListState(each.value, each.value.capitalize(), Q(state=each.value)) for each in RelocationPlanState),
+    ),
+    search=("reason", "cluster__name", "gpu_model_id", "pk"),
+)
+
+
 @operator_page("relocation_plans")
-def list_plans(request: OperatorRequest) -> HttpResponse:
+def list_plans(request: OperatorRequest) -> Any:
     """List proposed, running and finished plans."""
+    lists = read_lists(request, PLAN_LIST)
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
-    listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
+    rows = rows.order_by("-proposed_at", "-id")
+    if wants_csv(request):
+        return lists.csv((PLAN_LIST, lambda: rows))
     context = {
-        "listing": listed,
+        "listing": lists.read(PLAN_LIST, rows),
+        "filter": lists.count_states(PLAN_LIST, RelocationPlan.objects.all()),
         "open": RelocationPlan.objects.open().count(),
         "calls": [operator_api_call(_("Plans, newest first"), "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }

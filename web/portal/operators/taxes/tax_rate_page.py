@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from django.http import HttpResponse
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -17,15 +17,52 @@ from billing.models import ExchangeRate, TaxCategory, TaxRate
 from billing.services.tax import exchange_rates, tax_determination, tax_rates
 from tenants.services.errors import InvalidValue
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.list_specs import OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, form_page, operator_page
 
-MOST_EXCHANGE_RATES = 24
 PER_CENT = re.compile(r"(?P<whole>[0-9]{1,3})(?:\.(?P<part>[0-9]{1,2}))?")
 
 
+def _rate_cells(each: TaxRate) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.jurisdiction, COUNTRY_NAMES[each.jurisdiction], each.category),
+        *(format_rate_percent(each.rate_bp), csv_time(each.valid.lower), csv_time(each.valid.upper)),
+        *(each.created_by, csv_time(each.created_at)),
+    )
+
+
+def _exchange_rate_cells(each: ExchangeRate) -> tuple[object, ...]:
+    return (
+        *(each.pk, each.currency, each.own, csv_time(each.day)),
+        *(format_fixed_point(each.rate, exchange_rates.RATE_PLACES), each.source, each.created_by),
+    )
+
+
+TAX_RATE_LIST = OperatorList(
+    name="tax-rates",
+    heads="tax_rate country country_name category percent since until added_by added_at",
+    cells=_rate_cells,
+    at="valid__lower",
+    by_day=True,
+    search=("jurisdiction", "category", "created_by", "pk"),
+)
+EXCHANGE_RATE_LIST = OperatorList(
+    name="exchange-rates",
+    heads="exchange_rate currency own_currency day rate source added_by",
+    cells=_exchange_rate_cells,
+    at="day",
+    by_day=True,
+    search=("currency", "source"),
+)
+
+
 @operator_page("taxes", methods=SAFE_OR_POST)
-def list_tax_rates(request: OperatorRequest) -> HttpResponse:
+def list_tax_rates(request: OperatorRequest) -> Any:
     """List every tax rate; a POST adds one."""
+    if wants_csv(request):
+        lists = read_lists(request, TAX_RATE_LIST, EXCHANGE_RATE_LIST)
+        return lists.csv((TAX_RATE_LIST, _tax_rates), (EXCHANGE_RATE_LIST, _exchange_rates))
     return form_page(
         request,
         "operators/taxes/tax_rates.html",
@@ -47,8 +84,8 @@ class ExchangeRateRow:
 class TaxRatePage:
     """Every tax rate, the countries that lack one, and the form that adds one."""
 
-    rows: list[dict[str, Any]]
-    exchange_rates: list[ExchangeRateRow]
+    rates: FilteredList
+    exchange_rates: FilteredList
     own_currency: str
     supplier: InvoiceParty | None
     missing: list[str]
@@ -69,30 +106,44 @@ class TaxRatePage:
 def build_tax_rate_page(request: OperatorRequest) -> TaxRatePage:
     """Read every tax rate, by country, category and day."""
     supplier, today = tax_determination.get_supplier(), request.now.date()
-    rows = sorted(
-        TaxRate.objects.all(),
-        key=lambda row: (COUNTRY_NAMES[row.jurisdiction], row.category, -row.valid.lower.toordinal()),
-    )
+    lists, rows = read_lists(request, TAX_RATE_LIST, EXCHANGE_RATE_LIST), _tax_rates()
+    listing, exchanged = lists.read(TAX_RATE_LIST, rows), lists.read(EXCHANGE_RATE_LIST, _exchange_rates())
     return TaxRatePage(
-        rows=[
-            {
-                "rate": row,
-                "country": COUNTRY_NAMES[row.jurisdiction],
-                "per_cent": format_rate_percent(row.rate_bp),
-                "now": _rate_applies(row, today),
-                "ahead": row.valid.lower > today,
-            }
-            for row in rows
-        ],
-        exchange_rates=[
-            ExchangeRateRow(each, format_fixed_point(each.rate, exchange_rates.RATE_PLACES))
-            for each in ExchangeRate.objects.order_by("-pk")[:MOST_EXCHANGE_RATES]
-        ],
+        rates=listing.with_rows(
+            [
+                {
+                    "rate": row,
+                    "country": COUNTRY_NAMES[row.jurisdiction],
+                    "per_cent": format_rate_percent(row.rate_bp),
+                    "now": _rate_applies(row, today),
+                    "ahead": row.valid.lower > today,
+                }
+                for row in listing.rows
+            ]
+        ),
+        exchange_rates=exchanged.with_rows(
+            [
+                ExchangeRateRow(each, format_fixed_point(each.rate, exchange_rates.RATE_PLACES))
+                for each in exchanged.rows
+            ]
+        ),
         own_currency=tax_determination.supplier_currency(),
         supplier=supplier,
         missing=_countries_without_rate(supplier, rows, today),
         chosen=request.POST.get("jurisdiction", supplier.country if supplier else ""),
     )
+
+
+def _tax_rates() -> list[TaxRate]:
+    """Return every rate by country, category and day."""
+    return sorted(
+        TaxRate.objects.all(),
+        key=lambda row: (COUNTRY_NAMES[row.jurisdiction], row.category, -row.valid.lower.toordinal()),
+    )
+
+
+def _exchange_rates() -> QuerySet[ExchangeRate]:
+    return ExchangeRate.objects.order_by("-pk")
 
 
 def _countries_without_rate(supplier: InvoiceParty | None, rows: list[TaxRate], today: date) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.http import HttpResponse
+from django.db.models import QuerySet
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
@@ -24,18 +24,34 @@ from tenants.services.rls import login_role_scope, tenant_scope
 from web.portal.actions import operator_api_call
 from web.portal.audit.audit_log import describe_events
 from web.portal.leases.lease_table import LeaseRow, lease_rows, prefetch_for_rows
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import OperatorRequest, find_row, operator_page
-from web.portal.operators.tenants.tenant_people import MAX_PEOPLE, PersonRow, member_rows, token_rows
+from web.portal.operators.system.system_lists import TENANT_AUDIT_LIST
+from web.portal.operators.tenants.tenant_people import (
+    MEMBER_LIST,
+    TENANT_TOKEN_LIST,
+    member_row,
+    members_of,
+    token_row,
+    tokens_of,
+)
 from web.portal.operators.tenants.tenant_projects import MAX_PROJECTS, ProjectRow, project_rows
 
-MAX_LEASES, MAX_INVOICES, MAX_GRANTS, MAX_EVENTS = 20, 12, 20, 20
+MAX_LEASES, MAX_INVOICES, MAX_GRANTS, MAX_EVENTS, MAX_PEOPLE = 20, 12, 20, 20, 20
+LISTS = (TENANT_AUDIT_LIST, MEMBER_LIST, TENANT_TOKEN_LIST)
 LIVE_STATES = ",".join(state.value for state in LeaseState if state != LeaseState.RELEASED)
 
 
 @operator_page("tenant")
-def show_tenant(request: OperatorRequest, pk: str) -> HttpResponse:
+def show_tenant(request: OperatorRequest, pk: str) -> Any:
     """Show a tenant; what can be done to it starts here."""
     tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))
+    if wants_csv(request):
+        return read_lists(request, *LISTS).csv(
+            (TENANT_AUDIT_LIST, lambda: events_of(tenant)),
+            (MEMBER_LIST, lambda: members_of(tenant)),
+            (TENANT_TOKEN_LIST, lambda: tokens_of(tenant, now=request.now)),
+        )
     return render(request, "operators/tenants/tenant.html", {"page": build_tenant_page(request, tenant)})
 
 
@@ -75,9 +91,9 @@ class TenantPage:
     queued: int
     ended: int
     invoices: list[Invoice]
-    members: list[PersonRow]
-    tokens: list[PersonRow]
-    events: list[Any]
+    members: FilteredList
+    tokens: FilteredList
+    events: FilteredList
     disputes: int
 
     @property
@@ -124,7 +140,10 @@ def build_tenant_page(request: OperatorRequest, tenant: Tenant) -> TenantPage:
     counts = {state: rows.filter(state=state).count() for state in (LeaseState.ACTIVE, LeaseState.QUEUED)}
     live = rows.live().count()
     invoices = Invoice.objects.filter(tenant=tenant).select_related("period").order_by("-period__label", "-pk")
-    events = AuditEvent.objects.filter(tenant_id=tenant.pk).order_by("-at", "-pk")
+    lists = read_lists(request, *LISTS)
+    members = lists.read(MEMBER_LIST, members_of(tenant), most=MAX_PEOPLE)
+    tokens = lists.read(TENANT_TOKEN_LIST, tokens_of(tenant, now=now), most=MAX_PEOPLE)
+    events = lists.read(TENANT_AUDIT_LIST, events_of(tenant), most=MAX_EVENTS)
     projects = project_rows(tenant, now=now)
     with login_role_scope(), tenant_scope(tenant.pk):
         listed = list(prefetch_for_rows(Lease.objects.filter(tenant=tenant).live().order_by("-pk"))[:MAX_LEASES])
@@ -140,11 +159,16 @@ def build_tenant_page(request: OperatorRequest, tenant: Tenant) -> TenantPage:
         queued=counts[LeaseState.QUEUED],
         ended=rows.filter(state=LeaseState.RELEASED).count(),
         invoices=list(invoices[:MAX_INVOICES]),
-        members=member_rows(tenant),
-        tokens=token_rows(tenant, now=now),
-        events=describe_events(events[:MAX_EVENTS], currency=tenant.currency),
+        members=members.with_rows([member_row(each) for each in members.rows]),
+        tokens=tokens.with_rows([token_row(each) for each in tokens.rows]),
+        events=events.with_rows(describe_events(events.rows, currency=tenant.currency)),
         disputes=Dispute.objects.filter(tenant=tenant, status=DisputeStatus.OPEN).count(),
     )
+
+
+def events_of(tenant: Tenant) -> QuerySet[AuditEvent]:
+    """Return the tenant's audit log, newest first."""
+    return AuditEvent.objects.filter(tenant_id=tenant.pk).order_by("-at", "-pk")
 
 
 def tenant_money(tenant: Tenant, *, now: datetime) -> TenantMoney:

@@ -2,32 +2,61 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from ports import clock
 from tenants.domain import quota_limits
 from tenants.models import Project, QuotaKind, Tenant
 from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import tenant_overviews
-from web.portal.actions import find_or_missing, operator_api_call, outcome_message, redirect_with_errors
+from web.portal.actions import (
+    API_PAGE_SIZE,
+    find_or_missing,
+    operator_api_call,
+    outcome_message,
+    redirect_with_errors,
+)
 from web.portal.authentication import POST, operator_required
 from web.portal.forms import QuotaLimitForm, ReasonForm
+from web.portal.operators.list_specs import ListState, OperatorList
+from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
+from web.portal.operators.page_context import OperatorRequest, operator_page
 from web.portal.projects.quota_fields import QuotaField
 
-MAX_TENANTS = 100
+
+def _tenant_cells(each: Tenant) -> tuple[object, ...]:
+    times = (csv_time(at) for at in (each.created_at, each.released_at, each.suspended_at))
+    return each.pk, each.name, each.currency, each.time_zone, *times, each.founder
 
 
-@operator_required("tenants.list")
-def list_tenants(request: Any) -> HttpResponse:
+TENANT_LIST = OperatorList(
+    name="tenants",
+    heads="tenant tenant_name currency time_zone created_at released_at suspended_at created_by",
+    cells=_tenant_cells,
+    at="created_at",
+    states=(
+        ListState("", gettext_lazy("All")),
+        ListState("new", gettext_lazy("New"), Q(released_at=None)),
+        ListState("suspended", gettext_lazy("Suspended"), Q(suspended_at__isnull=False)),
+    ),
+    search=("name", "founder", "pk"),
+)
+
+
+@operator_page("tenants.list")
+def list_tenants(request: OperatorRequest) -> Any:
     """List the tenants with their root quotas."""
+    lists = read_lists(request, TENANT_LIST)
     rows = Tenant.objects.order_by("name", "id")
-    if words := request.GET.get("q", "")[:100].replace("\x00", ""):
-        rows = rows.filter(name__icontains=words)
-    shown = list(rows[: MAX_TENANTS + 1])
-    known, now = tenant_overviews(shown[:MAX_TENANTS]), clock.now()
+    if wants_csv(request):
+        return lists.csv((TENANT_LIST, lambda: rows))
+    listing = lists.read(TENANT_LIST, rows)
+    known, now = tenant_overviews(listing.rows), request.now
     lines = [
         {
             "tenant": tenant,
@@ -36,14 +65,13 @@ def list_tenants(request: Any) -> HttpResponse:
                 QuotaField.of(kind, known[tenant.pk].quotas.get(kind), now) for kind in quota_limits.QUOTA_UNITS
             ],
         }
-        for tenant in shown[:MAX_TENANTS]
+        for tenant in listing.rows
     ]
     context = {
-        "lines": lines,
-        "more": len(shown) > MAX_TENANTS,
-        "words": words,
+        "listing": listing.with_rows(lines),
+        "filter": lists.count_states(TENANT_LIST, rows),
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
-        "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=words, limit=MAX_TENANTS)],
+        "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=lists.filter.words, limit=API_PAGE_SIZE)],
     }
     return render(request, "operators/tenants/tenants.html", context)
 

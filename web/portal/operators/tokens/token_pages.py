@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django import forms
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -15,8 +17,11 @@ from tenants.services import operator_tokens
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.idempotency import KeyedRequest, find_record, request_digest, store_record
 from web.portal import form_tokens
-from web.portal.actions import ListPage, list_page, operator_api_call
+from web.portal.actions import operator_api_call
 from web.portal.forms import EXPIRY_CHOICES, name_field
+from web.portal.operators.list_filters import ListFilter
+from web.portal.operators.list_specs import ListState, OperatorList
+from web.portal.operators.operator_lists import FilteredList, csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -46,6 +51,25 @@ class OperatorTokenForm(forms.Form):
     )
 
 
+def _token_cells(each: OperatorToken) -> tuple[object, ...]:
+    times = (csv_time(at) for at in (each.created_at, each.expires_at, each.last_used_at, each.revoked_at))
+    return each.pk, each.name, each.prefix, each.user.email, " ".join(each.scopes), *times
+
+
+TOKEN_LIST = OperatorList(
+    name="operator-tokens",
+    heads="token name prefix owner scopes created_at expires_at last_used_at revoked_at",
+    cells=_token_cells,
+    at="created_at",
+    states=(
+        ListState("", gettext_lazy("All")),
+        ListState("usable", gettext_lazy("Not revoked"), Q(revoked_at=None)),
+        ListState("revoked", gettext_lazy("Revoked"), Q(revoked_at__isnull=False)),
+    ),
+    search=("name", "prefix", "user__email", "pk"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TokenRow:
     """A token and whether it still works."""
@@ -58,8 +82,8 @@ class TokenRow:
 class OperatorTokenPage:
     """The tokens of all operators, and the form of a new one."""
 
-    listing: ListPage
-    rows: list[TokenRow]
+    listing: FilteredList
+    filter: ListFilter
     form: OperatorTokenForm
     chosen: frozenset[str]
     once: str
@@ -84,8 +108,10 @@ class OperatorTokenPage:
 
 
 @operator_page("tokens", methods=SAFE_OR_POST)
-def show_tokens(request: OperatorRequest) -> HttpResponse:
+def show_tokens(request: OperatorRequest) -> Any:
     """List the tokens of operators; a POST creates one and shows its text, this once."""
+    if wants_csv(request):
+        return read_lists(request, TOKEN_LIST).csv((TOKEN_LIST, _tokens))
     form = OperatorTokenForm(request.POST if request.method == "POST" else None)
     refusal: ProblemError | None = None
     made: tuple[OperatorToken, str] | None = None
@@ -137,17 +163,23 @@ def _form_request(request: OperatorRequest) -> KeyedRequest:
 def _build_page(
     request: OperatorRequest, form: OperatorTokenForm, made: tuple[OperatorToken, str] | None
 ) -> OperatorTokenPage:
-    rows = OperatorToken.objects.select_related("user").order_by("-id")
-    listing = list_page(request, rows, count=rows.count())
+    lists = read_lists(request, TOKEN_LIST)
+    listing = lists.read(TOKEN_LIST, _tokens())
     return OperatorTokenPage(
-        listing=listing,
-        rows=[TokenRow(each, each.revoked_at is None and each.expires_at > request.now) for each in listing.rows],
+        listing=listing.with_rows(
+            [TokenRow(each, each.revoked_at is None and each.expires_at > request.now) for each in listing.rows]
+        ),
+        filter=lists.count_states(TOKEN_LIST, _tokens()),
         form=OperatorTokenForm() if made else form,
         chosen=frozenset(request.POST.getlist("scopes")) if not made else frozenset(),
         once=form_tokens.new_form_token(),
         made=made[0] if made else None,
         text=made[1] if made else "",
     )
+
+
+def _tokens() -> QuerySet[OperatorToken]:
+    return OperatorToken.objects.select_related("user").order_by("-id")
 
 
 @operator_page("tokens.revoke", methods=SAFE_OR_POST)

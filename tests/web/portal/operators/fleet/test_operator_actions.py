@@ -20,6 +20,7 @@ from tests import simulation
 from tests.billing.histories import add_ended_lease, add_running_lease
 from tests.simulation import Simulation, TenantContext
 from tests.web.portal.signed_in_user import visible_text as read
+from web.portal.operators import operator_lists
 
 pytestmark = pytest.mark.django_db
 
@@ -131,12 +132,12 @@ def test_gpus_are_listed_with_their_slices_and_can_be_filtered(
     simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=9), now=sim.now)
     first = page(operator, "/ops/gpus/")
     assert f"/ops/leases/{lease.pk}/" in first
-    assert "1 to 20 shown" in first
-    assert "61 to 76 shown" in page(operator, "/ops/gpus/?from=60")
-    assert "1 GPU; 1 to 1 shown" in page(operator, "/ops/gpus/?show=sold")
+    assert "1–20" in first
+    assert "61–76" in page(operator, "/ops/gpus/?from=60")
+    assert "1 row<" in page(operator, "/ops/gpus/?show=sold")
     assert "No GPU matches this filter." in page(operator, "/ops/gpus/?show=out")
     for odd in ("?from=-1", "?from=9999999999999", "?show=%00", "?from=x"):
-        assert "1 to 20 shown" in page(operator, f"/ops/gpus/{odd}")
+        assert "1–20" in page(operator, f"/ops/gpus/{odd}")
 
 
 def test_clusters_show_each_node_with_its_use(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
@@ -174,15 +175,13 @@ def test_the_queue_lists_waiting_requests_and_cancels_one(
 def test_a_long_queue_is_paged(
     sim: Simulation, kestrel: TenantContext, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "broker.services.reports.queue_report.load_queue_page.__kwdefaults__", {"after": "", "limit": 2}
-    )
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__, "most", 2)
     for _ in range(4):
         sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     names = [sim.request_lease(kestrel, simulation.offering("whole-gpu")).name for _ in range(3)]
     first = page(operator, "/ops/queue/")
     assert names[2] not in first
-    onward = re.search(r'href="(\?after=[^"]+)"', first)
+    onward = re.search(r'href="(\?from=[^"]+)"', first)
     assert onward
     assert names[2] in page(operator, f"/ops/queue/{onward.group(1)}")
 

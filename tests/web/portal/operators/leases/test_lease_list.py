@@ -9,7 +9,7 @@ from django.test import Client
 from broker.domain.lifecycle.states import LeaseState
 from tests.simulation import Simulation, TenantContext, create_tenant, offering
 from tests.web.portal.signed_in_user import visible_text
-from web.portal.operators.leases import lease_list_page
+from web.portal.operators import operator_lists
 
 pytestmark = pytest.mark.django_db
 
@@ -34,12 +34,12 @@ def test_leases_are_listed_by_state_and_tenant(sim: Simulation, kestrel: TenantC
 def test_a_long_list_has_pages_and_a_csv_of_all(
     sim: Simulation, kestrel: TenantContext, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease_list_page, "PAGE_SIZE", 2)
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__, "most", 2)
     leases = [sim.create_lease(kestrel, offering("1g.10gb"), name=f"n{n}") for n in range(3)]
     first = operator.get("/ops/leases/").content.decode()
     assert "n2" in first
     assert leases[0].pk not in first
-    assert leases[0].pk in operator.get(f"/ops/leases/?cursor={leases[1].pk}").content.decode()
+    assert leases[0].pk in operator.get("/ops/leases/?from=2").content.decode()
     rows = list(csv.DictReader(io.StringIO(operator.get("/ops/leases/?format=csv").content.decode())))
     assert [row["name"] for row in rows] == ["n2", "n1", "n0"]
     assert {row["tenant"] for row in rows} == {kestrel.tenant.pk}

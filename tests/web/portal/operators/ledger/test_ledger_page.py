@@ -24,6 +24,7 @@ from tests.billing.payments.payable_invoices import (
     reload_invoice,
     request_payment,
 )
+from web.portal.operators import operator_lists
 from web.portal.operators.ledger import ledger_page
 
 pytestmark = pytest.mark.django_db
@@ -91,32 +92,34 @@ def test_the_page_links_to_the_transfers_of_a_tenant(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
     assert f'href="/ops/ledger/?tenant={invoice.tenant_id}"' in raw(operator)
     body = read(operator, f"?tenant={invoice.tenant_id}")
-    assert f"Transfers {name_of(invoice)} Show all transfers" in body
+    assert re.search(rf"Transfers {name_of(invoice)} \d rows Show all transfers", body)
     assert name_of(other) not in body
 
 
 @pytest.mark.parametrize("query", ["?invoice=inv_none", "?tenant=ten_none", "?invoice=inv_none&tenant=ten_none"])
 def test_an_unknown_invoice_or_tenant_has_no_transfers(operator: Client, query: str) -> None:
     paid()
-    assert "No transfers for" in read(operator, query)
+    body = read(operator, query)
+    assert "No transfers for" in body or "No row of this list matches the filters." in body
+    assert "0 rows" in body
 
 
-@pytest.mark.parametrize("query", ["?invoice=%00", "?since=x", "?before=x", "?before=-1", "?before=1e9"])
+@pytest.mark.parametrize("query", ["?invoice=%00", "?from=x", "?from=-1", "?from=1e9"])
 def test_an_invalid_query_string_is_ignored(operator: Client, query: str) -> None:
     invoice = paid()
     assert str(invoice) in read(operator, query)
 
 
 def test_a_long_list_is_paginated_to_earlier_transfers(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_page, "LIST_PAGE_SIZE", 2)
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__, "most", 2)
     invoice = paid()
     first = raw(operator)
-    (earlier,) = re.findall(r'href="(\?[^"]*before=\d+)">Earlier transfers', first)
-    assert "Latest transfers" not in first
+    (earlier,) = re.findall(r'href="(\?from=2)">Next', first)
+    assert "Previous" not in first
     second = read(operator, unescape(earlier))
     assert f"Invoice {invoice} {name_of(invoice)} Clearing of invoices Revenue €2.00" in second
-    assert "Latest transfers" in second
-    assert "Earlier transfers" not in second
+    assert "Previous" in second
+    assert "Next" not in second
 
 
 def test_a_reversal_names_the_reversed_transfer(operator: Client) -> None:

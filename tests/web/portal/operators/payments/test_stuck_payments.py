@@ -12,7 +12,6 @@ from django.utils.html import strip_tags
 
 from billing.gateways.simulated import GatewayFault, SimulatedGateway
 from billing.models import Invoice
-from billing.services.reports import pending_collections
 from ports import clock, payments
 from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import (
@@ -22,6 +21,7 @@ from tests.billing.payments.payable_invoices import (
     process_payment,
     request_payment,
 )
+from web.portal.operators.system import system_page
 
 pytestmark = pytest.mark.django_db
 
@@ -64,14 +64,14 @@ def test_a_stuck_payment_is_listed_with_tenant_amount_and_reason(operator: Clien
     assert "Pending payments 1, oldest" in body
 
 
-def test_of_many_stuck_payments_only_the_oldest_are_shown_but_all_are_counted(
+def test_of_many_stuck_payments_the_oldest_come_first_and_all_are_counted(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending_collections, "MAX_SHOWN", 2)
+    monkeypatch.setattr(system_page, "MAX_ROWS", 2)
     invoices = [stuck() for _ in range(3)]
     body = read(operator)
     assert "3 payments need attention." in body
-    assert "the oldest 2 of 3" in body
+    assert "Payments that need attention 3 rows" in body
     assert [str(each) in body for each in invoices].count(True) == 2
 
 

@@ -41,11 +41,11 @@ def test_a_tenant_is_listed_with_its_members_and_usage(operator: Client) -> None
     delta.user_with_role(Role.VIEWER)
     with rls.tenant_scope(delta.tenant.pk):
         quotas.set_limit(project=delta.root, kind=QuotaKind.UNITS, limit=7000, actor=SYSTEM, now=current_time())
-    (line,) = operator.get("/ops/tenants/?q=delt").context["lines"]
+    (line,) = operator.get("/ops/tenants/?q=delt").context["listing"].rows
     assert (line["tenant"].name, line["members"]) == ("Delta", 2)
     (units,) = [each for each in line["quotas"] if each.kind == QuotaKind.UNITS]
     assert (units.used, units.limit_text, units.used_count, units.limit_count) == ("0", "7", 0, 7000)
-    assert {each["tenant"].name for each in operator.get("/ops/tenants/").context["lines"]} == {
+    assert {each["tenant"].name for each in operator.get("/ops/tenants/").context["listing"].rows} == {
         "Delta",
         "Echo",
     }
