@@ -21,12 +21,12 @@ function element(name, text, attributes = {}) {
 }
 
 function addLine(line) {
-  if (line.number <= last) return;
-  last = line.number;
+  if (line.line_number <= last) return;
+  last = line.line_number;
   if (!isWanted(line)) return;
   document.getElementById("log-empty")?.remove();
   const kind = line.source === "platform" ? "platform" : line.level || "plain";
-  const row = element("li", "", { className: `log-${kind}`, id: `line-${line.number}` });
+  const row = element("li", "", { className: `log-${kind}`, id: `line-${line.line_number}` });
   row.append(
     element("time", clock.format(new Date(line.at)), { dateTime: line.at }),
     element("b", LABELS[kind]),

@@ -1030,7 +1030,7 @@ ROWS: dict[str, Row] = {
             "name": f"new-{current_time().timestamp()}",
             "project": w.root.pk,
             "cron": "0 3 * * *",
-            "lease": {"offering": an_offering().pk, "max_duration_s": 3600},
+            "launch": {"offering": an_offering().pk, "max_duration_s": 3600},
         },
         part=SAME,
     ),

@@ -1,12 +1,13 @@
 """Amounts of the API have six decimals; prices per hour nine, and only what is named exact has more."""
 
+import json
 import re
 
 from tests.architecture.test_house_rules import ROOT
 from web.api import amounts
 from web.http.openapi import openapi_document
 
-ALLOWED = {"exact", "month"}  # of an invoice line and a charge: what rounds to the amount
+ALLOWED = {"exact", "adjustment"}  # of an invoice line and a charge: what rounds to the amount
 
 
 def test_amounts_and_totals_have_six_decimals() -> None:
@@ -26,3 +27,16 @@ def test_only_exact_amounts_have_twelve_decimals() -> None:
 def test_no_percentage_is_named_like_a_moment() -> None:
     text = openapi_document().decode()
     assert not re.findall(r'"(stop_\w+_at|\w*percent_at)"', text)
+
+
+def test_every_amount_has_the_decimals_of_its_kind() -> None:
+    """The description states them as a pattern, which every response is compared with."""
+    schemas = json.loads(openapi_document())["components"]["schemas"]
+    prices = {"price_per_hour", "total_price_per_hour", "package_price"}
+    for schema, described in schemas.items():
+        for name, each in described.get("properties", {}).items():
+            if used := re.search(r"schemas/(MoneyOut|PriceOut|ExactAmountOut)\"", json.dumps(each)):
+                kind = "PriceOut" if name in prices else "ExactAmountOut" if name in ALLOWED else "MoneyOut"
+                assert used[1] == kind, (schema, name)
+    decimals = {name: schemas[name]["properties"]["amount"]["pattern"] for name in ("MoneyOut", "PriceOut")}
+    assert decimals == {"MoneyOut": r"^-?\d+\.\d{6}$", "PriceOut": r"^-?\d+\.\d{9}$"}

@@ -21,10 +21,39 @@ EXACT_PLACES = 12  # more decimals are of no use to readers
 MONEY_PLACES = 6  # of running totals
 
 
+@extend_schema_field({"type": "string", "pattern": r"^-?\d+\.\d{6}$"})
+class SixDecimals(serializers.CharField):
+    """Decimal of an amount."""
+
+
+@extend_schema_field({"type": "string", "pattern": r"^-?\d+\.\d{9}$"})
+class NineDecimals(serializers.CharField):
+    """Decimal of a price per hour."""
+
+
+@extend_schema_field({"type": "string", "pattern": r"^-?\d+\.\d{12}$"})
+class TwelveDecimals(serializers.CharField):
+    """Decimal of an amount that is not rounded."""
+
+
 class MoneyOut(serializers.Serializer[Any]):
     """An amount of a currency: `{"amount": "12.340000", "currency": "EUR"}`."""
 
-    amount = serializers.CharField()
+    amount = SixDecimals()
+    currency = serializers.CharField()
+
+
+class PriceOut(serializers.Serializer[Any]):
+    """A price, which is finer than an amount: `{"amount": "1.340000000", "currency": "EUR"}`."""
+
+    amount = NineDecimals()
+    currency = serializers.CharField()
+
+
+class ExactAmountOut(serializers.Serializer[Any]):
+    """An amount before it is rounded: `{"amount": "1.340000000000", "currency": "EUR"}`."""
+
+    amount = TwelveDecimals()
     currency = serializers.CharField()
 
 
@@ -62,7 +91,7 @@ def require_amount(field: str, text: str, currency: str, *, example: str = "12.5
         raise InvalidValue(field, str(error), fix=f"Send an amount such as {example}.") from error
 
 
-@extend_schema_field(dict[str, str])
+@extend_schema_field(MoneyOut)
 class AmountField(serializers.Field[Any, Any, Any, Any]):
     """Amount of a row, in minor units of its currency.
 
@@ -82,6 +111,7 @@ class AmountField(serializers.Field[Any, Any, Any, Any]):
         return money_out(number, currency)
 
 
+@extend_schema_field(ExactAmountOut)
 class ExactAmountField(AmountField):
     """Unrounded amount of a row."""
 
@@ -96,6 +126,7 @@ class RunningTotalField(AmountField):
         return running_total_out(number, currency)
 
 
+@extend_schema_field(PriceOut)
 class HourlyPriceField(AmountField):
     """Price per hour of a row."""
 

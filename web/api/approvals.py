@@ -3,7 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -29,13 +30,26 @@ from web.http.idempotency import idempotent
 MILLI, MAX_AMOUNT_LENGTH = 1000, 20
 
 
+@extend_schema_field(OpenApiTypes.DOUBLE)
+class GpuCountField(serializers.DecimalField):
+    """Number of GPUs; slices count by their part."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_digits=9, decimal_places=3, **options)
+
+    def validate_precision(self, value: Decimal) -> Decimal:
+        if value < 0:
+            raise serializers.ValidationError("Must not be negative.", "min_value")
+        return super().validate_precision(value)
+
+
 class ApprovalRequestOut(serializers.ModelSerializer[ApprovalRequest]):
     """A launch, extension or start that needs approval, and what became of it."""
 
     project = serializers.CharField(source="project_id")
     offering = serializers.CharField(source="offering_id")
     max_cost = AmountField("cost_minor", help_text="What is approved: the most it may cost, before tax.")
-    gpus = serializers.SerializerMethodField(help_text="GPUs; slices count by their part.")
+    gpu_count = serializers.SerializerMethodField(help_text="GPUs; slices count by their part.")
     lease = serializers.CharField(
         source="lease_id", allow_null=True, help_text="The lease to extend or start, or the one launched."
     )
@@ -46,14 +60,14 @@ class ApprovalRequestOut(serializers.ModelSerializer[ApprovalRequest]):
     class Meta:
         model = ApprovalRequest
         fields = ("id", "kind", "state", "name", "project", "offering", "quantity", "array_size", "more_s", "lease",
-                  "array", "max_cost", "gpus", "duration_s", "exceeded", "note", "requested_by", "created_at",
+                  "array", "max_cost", "gpu_count", "duration_s", "exceeded", "note", "requested_by", "created_at",
                   "expires_at", "waits_for", "tenant_approved_at", "tenant_approved_by", "operator_approved_at",
                   "operator_approved_by", "decided_at", "decided_by", "reason")  # fmt: skip
 
-    def get_gpus(self, request: ApprovalRequest) -> float:
+    def get_gpu_count(self, request: ApprovalRequest) -> float:
         return request.milli_gpus / MILLI
 
-    @extend_schema(responses=RequesterOut)
+    @extend_schema_field(RequesterOut)
     def get_requested_by(self, request: ApprovalRequest) -> dict[str, str]:
         """Return who asked."""
         return {"id": request.requested_by, "label": request.requested_by_label}
@@ -205,7 +219,7 @@ class ApprovalLimitsIn(StrictSerializer):
     max_cost = serializers.CharField(
         max_length=MAX_AMOUNT_LENGTH, allow_null=True, help_text="Amount in the tenant's currency; null: no limit."
     )
-    max_gpus = serializers.DecimalField(max_digits=9, decimal_places=3, min_value=Decimal(0), allow_null=True)
+    max_gpus = GpuCountField(allow_null=True)
     max_duration_s = serializers.IntegerField(min_value=0, max_value=MAX_INTEGER, allow_null=True)
 
 

@@ -189,12 +189,24 @@ class BudgetAlertOut(serializers.ModelSerializer[BudgetAlert]):
     budget = serializers.CharField(source="budget_id")
     project = serializers.CharField(source="budget.project_id")
     month = serializers.CharField(source="period.label")
+    threshold_percent = serializers.IntegerField(source="percent")
     amount = AmountField(of="budget")
     limit = AmountField("limit_minor", of="budget")
 
     class Meta:
         model = BudgetAlert
-        fields = ("id", "budget", "project", "month", "measure", "percent", "amount", "limit", "at", "lifted_at")
+        fields = (
+            "id",
+            "budget",
+            "project",
+            "month",
+            "measure",
+            "threshold_percent",
+            "amount",
+            "limit",
+            "at",
+            "lifted_at",
+        )
 
 
 class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
@@ -206,14 +218,17 @@ class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
     budget = serializers.CharField(source="budget_id")
     project = serializers.CharField(source="budget.project_id")
     month = serializers.CharField(source="period.label")
+    kind = serializers.CharField(source="what", help_text="Which leases: `new`, `idle` or `all`.")
+    threshold_percent = serializers.IntegerField(source="percent")
+    ended_count = serializers.IntegerField(source="ended")
     spent = AmountField(of="budget")
     limit = AmountField("limit_minor", of="budget")
     last_error = serializers.CharField(help_text="Why a lease could not be ended yet; retried every minute.")
 
     class Meta:
         model = BudgetStop
-        fields = ("id", "budget", "project", "month", "what", "percent", "spent", "limit", "notified_at", "due_at",
-                  "done_at", "ended", "lifted_at", "last_error")  # fmt: skip
+        fields = ("id", "budget", "project", "month", "kind", "threshold_percent", "spent", "limit", "notified_at",
+                  "due_at", "done_at", "ended_count", "lifted_at", "last_error")  # fmt: skip
 
 
 class BudgetAlertViewSet(ListModelMixin, TenantViewSet):
@@ -232,7 +247,7 @@ class BudgetStopViewSet(ListModelMixin, TenantViewSet):
     serializer_class = BudgetStopOut
     rows = BudgetStop.objects.select_related("budget", "period")
     project_field = "budget__project"
-    filters = {"budget": QueryFilter("budget_id"), "what": QueryFilter("what")}
+    filters = {"budget": QueryFilter("budget_id"), "kind": QueryFilter("what")}
     actions_needed = needs("budgets.read", "list")
 
 

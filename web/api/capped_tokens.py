@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -39,7 +39,7 @@ class CappedTokenOut(TokenOut):
     class Meta(TokenOut.Meta):
         fields = (*TokenOut.Meta.fields, "cap")  # type: ignore[assignment]
 
-    @extend_schema(responses=TokenCapOut)
+    @extend_schema_field(TokenCapOut(allow_null=True))
     def get_cap(self, token: ApiToken) -> dict[str, Any] | None:
         found: TokenCapUse | None = self.context["caps"].get(token.pk)
         return None if found is None else cap_body(found)

@@ -23,13 +23,13 @@ class CommitmentOut(serializers.ModelSerializer[Commitment]):
     """Units paid for every second, used or not, at this price per hour and unit."""
 
     offering = OfferingNameOut()
-    per_hour = HourlyPriceField(help_text="Price per unit-hour, before tax.")
+    price_per_hour = HourlyPriceField(help_text="Price per unit-hour, before tax.")
     since = serializers.DateTimeField(source="valid.lower")
     until = serializers.DateTimeField(source="valid.upper", allow_null=True)
 
     class Meta:
         model = Commitment
-        fields: tuple[str, ...] = ("id", "offering", "units", "per_hour", "since", "until", "agreed_at")
+        fields: tuple[str, ...] = ("id", "offering", "units", "price_per_hour", "since", "until", "agreed_at")
 
 
 class CoveredDayOut(serializers.Serializer[Any]):

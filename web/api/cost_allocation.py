@@ -12,8 +12,8 @@ from billing.services.reports import cost_allocation
 from web.api.amounts import MoneyOut, money_out
 
 PARAMETERS = [
-    OpenApiParameter("by", str, enum=list(cost_allocation.ALLOCATION_KEYS), description="Default: by project."),
-    OpenApiParameter("tag", str, description="With `by=tag`: the name of the tag."),
+    OpenApiParameter("group_by", str, enum=list(cost_allocation.ALLOCATION_KEYS), description="Default: by project."),
+    OpenApiParameter("tag", str, description="With `group_by=tag`: the name of the tag."),
 ]
 MAX_TAG_LENGTH = 100
 
@@ -37,26 +37,26 @@ class CostAllocationOut(serializers.Serializer[Any]):
     Every line is divided on its own, in whole minor units by largest remainder.
     """
 
-    by = serializers.ChoiceField(choices=list(cost_allocation.ALLOCATION_KEYS))
+    group_by = serializers.ChoiceField(choices=list(cost_allocation.ALLOCATION_KEYS))
     tag = serializers.CharField(allow_blank=True)
-    tags = serializers.ListField(child=serializers.CharField(), help_text="Tags used by its leases.")
+    tag_names = serializers.ListField(child=serializers.CharField(), help_text="Tags used by its leases.")
     items = CostShareOut(many=True)
     total = MoneyOut()
 
 
 def allocation_body(invoice: Invoice, request: Request) -> dict[str, Any]:
     """Return the allocation of an invoice, as the query parameters ask."""
-    by, tag = request.query_params.get("by", "project"), request.query_params.get("tag", "")
+    by, tag = request.query_params.get("group_by", "project"), request.query_params.get("tag", "")
     if by not in cost_allocation.ALLOCATION_KEYS:
-        raise ValidationError({"by": f"Must be one of {', '.join(cost_allocation.ALLOCATION_KEYS)}."})
+        raise ValidationError({"group_by": f"Must be one of {', '.join(cost_allocation.ALLOCATION_KEYS)}."})
     if (by == "tag") != bool(tag) or len(tag) > MAX_TAG_LENGTH:
-        raise ValidationError({"tag": "Requires `by=tag` and the name of a tag."})
+        raise ValidationError({"tag": "Requires `group_by=tag` and the name of a tag."})
     parts = cost_allocation.allocate_cost(invoice, by=by, tag=tag)
     currency = invoice.currency
     return {
-        "by": by,
+        "group_by": by,
         "tag": tag,
-        "tags": cost_allocation.invoice_tag_names(invoice),
+        "tag_names": cost_allocation.invoice_tag_names(invoice),
         "items": [
             {
                 "key": part.key,

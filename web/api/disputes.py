@@ -28,10 +28,12 @@ class DisputeStepOut(serializers.ModelSerializer[DisputeStep]):
     """A step of a dispute; `amount` is the disputed or credited amount."""
 
     amount = AmountField(of="dispute")
+    text = serializers.CharField(source="words")
+    actor_label = serializers.CharField(source="by")
 
     class Meta:
         model = DisputeStep
-        fields = ("status", "amount", "words", "by", "at")
+        fields = ("status", "amount", "text", "actor_label", "at")
 
 
 class ChargeDisputeOut(serializers.ModelSerializer[Dispute]):

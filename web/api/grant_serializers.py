@@ -26,10 +26,11 @@ class GrantReturnOut(serializers.ModelSerializer[GrantReturn]):
 
     credit_note = serializers.CharField(source="credit_note_id")
     amount = AmountField(of="grant")
+    is_lapsed = serializers.BooleanField(source="lapsed")
 
     class Meta:
         model = GrantReturn
-        fields = ("id", "credit_note", "amount", "lapsed")
+        fields = ("id", "credit_note", "amount", "is_lapsed")
 
 
 class CreditOut(serializers.ModelSerializer[Grant]):

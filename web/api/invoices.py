@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -20,7 +20,15 @@ from billing.services.payments import disputed_amounts, payment_creation
 from billing.services.reports.line_explanations import ExplainedLine, LeaseExplanation, explain_invoice_line
 from tenants.services import rls
 from web.api import cost_allocation, documents, invoice_bundles
-from web.api.amounts import AmountField, ExactAmountField, MoneyOut, hourly_price_out, money_out, running_total_out
+from web.api.amounts import (
+    AmountField,
+    ExactAmountField,
+    MoneyOut,
+    PriceOut,
+    hourly_price_out,
+    money_out,
+    running_total_out,
+)
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs
 from web.api.billing_details import BankAccountOut, PartyOut
 from web.api.payments import PaymentOut
@@ -39,16 +47,16 @@ class InvoiceTaxOut(serializers.ModelSerializer[InvoiceTax]):
     A null rate, on a draft, is owed and not yet known.
     """
 
-    per_cent = serializers.SerializerMethodField()
+    percent = serializers.SerializerMethodField()
     net = AmountField("net", of="invoice")
     tax = AmountField("tax", of="invoice")
 
     class Meta:
         model = InvoiceTax
-        fields = ("category", "per_cent", "net", "tax")
+        fields = ("category", "percent", "net", "tax")
 
-    @extend_schema(responses=serializers.CharField(allow_null=True))
-    def get_per_cent(self, tax: InvoiceTax) -> str | None:
+    @extend_schema_field(serializers.CharField(allow_null=True))
+    def get_percent(self, tax: InvoiceTax) -> str | None:
         return None if tax.rate_bp is None else format_rate_percent(tax.rate_bp)
 
 
@@ -70,8 +78,8 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
 
     number = serializers.SerializerMethodField()
     month = serializers.CharField(source="period.label")
-    start = serializers.DateTimeField(source="period.span.lower")
-    end = serializers.DateTimeField(source="period.span.upper")
+    since = serializers.DateTimeField(source="period.span.lower")
+    until = serializers.DateTimeField(source="period.span.upper")
     time_zone = serializers.CharField(source="period.time_zone")
     subtotal = AmountField("subtotal", help_text="Sum of the lines, before tax.")
     tax = AmountField("tax")
@@ -97,12 +105,12 @@ class InvoiceOut(serializers.ModelSerializer[Invoice]):
 
     class Meta:
         model = Invoice
-        fields = ("id", "number", "status", "month", "start", "end", "time_zone", "subtotal", "tax", "total",
+        fields = ("id", "number", "status", "month", "since", "until", "time_zone", "subtotal", "tax", "total",
                   "taxes", "treatment", "customer", "supplier", "po_number", "settled", "paid", "due", "due_at",
                   "bank_account", "payment_reference", "replaces", "unobserved_leases", "disputable_until",
                   "reminders", "refreshed_at", "finalized_at", "paid_at")  # fmt: skip
 
-    @extend_schema(responses=serializers.DateTimeField(allow_null=True))
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
     def get_disputable_until(self, invoice: Invoice) -> str | None:
         until = disputed_amounts.dispute_window_end(invoice)
         return UTC_DATETIME_FIELD.to_representation(until) if until else None
@@ -121,8 +129,9 @@ class InvoiceLineOut(serializers.ModelSerializer[InvoiceLine]):
     project = serializers.CharField(source="project_id", help_text="Empty: whole tenant.")
     offering = serializers.SerializerMethodField(help_text="Zero for monthly adjustment lines; see `kind`.")
     price_version = serializers.SerializerMethodField()
+    lease_count = serializers.IntegerField(source="leases")
     exact = ExactAmountField("exact_num", of="invoice")
-    month = ExactAmountField(
+    adjustment = ExactAmountField(
         "month_num", of="invoice", help_text="Monthly adjustment included in `exact`; negative for discounts."
     )
     amount = AmountField(of="invoice")
@@ -130,8 +139,8 @@ class InvoiceLineOut(serializers.ModelSerializer[InvoiceLine]):
 
     class Meta:
         model = InvoiceLine
-        fields = ("line", "kind", "project", "offering", "price_version", "leases", "unit_seconds", "given_back_s",
-                  "exact", "month", "amount", "tax_category", "tax")  # fmt: skip
+        fields = ("line", "kind", "project", "offering", "price_version", "lease_count", "unit_seconds", "given_back_s",
+                  "exact", "adjustment", "amount", "tax_category", "tax")  # fmt: skip
 
     def get_offering(self, line: InvoiceLine) -> str | None:
         return line.offering_id if line.is_usage else None
@@ -143,13 +152,13 @@ class InvoiceLineOut(serializers.ModelSerializer[InvoiceLine]):
 class UsageIntervalOut(serializers.Serializer[Any]):
     """Interval of a lease within the line's months."""
 
-    start = serializers.DateTimeField()
-    end = serializers.DateTimeField()
+    since = serializers.DateTimeField(source="start")
+    until = serializers.DateTimeField(source="end")
     state = serializers.CharField()
     seconds = serializers.IntegerField()
     quantity = serializers.IntegerField()
     charged = serializers.BooleanField()
-    why = serializers.CharField()
+    reason = serializers.CharField(source="why")
 
 
 class LeaseUseOut(serializers.Serializer[Any]):
@@ -162,12 +171,12 @@ class LeaseUseOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     quote = serializers.CharField(allow_null=True)
     unit_seconds = serializers.IntegerField()
-    windows = UsageIntervalOut(many=True)
+    intervals = UsageIntervalOut(many=True)
 
 
 class LinePriceOut(serializers.Serializer[Any]):
-    version = serializers.CharField()
-    per_hour = MoneyOut()
+    price_version = serializers.CharField()
+    price_per_hour = PriceOut()
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(allow_null=True)
 
@@ -179,7 +188,9 @@ class LineAdjustmentOut(serializers.Serializer[Any]):
     """
 
     kind = serializers.ChoiceField(choices=AdjustmentKind.choices)
-    by = serializers.CharField(help_text="Source of the adjustment: a discount, an agreement or a price version.")
+    source = serializers.CharField(  # type: ignore[assignment]  # DRF sets its own per instance
+        help_text="Source of the adjustment: a discount, an agreement or a price version."
+    )
     name = serializers.CharField()
     base = MoneyOut()
     amount = MoneyOut()
@@ -194,9 +205,9 @@ class LineExplanationOut(serializers.Serializer[Any]):
     invoice_line = InvoiceLineOut()
     offering_label = serializers.CharField()
     price = LinePriceOut(allow_null=True)
-    month = LineAdjustmentOut(many=True)
+    adjustments = LineAdjustmentOut(many=True)
     leases = LeaseUseOut(many=True)
-    leases_total = serializers.IntegerField()
+    lease_count = serializers.IntegerField()
     rule = serializers.CharField()
     fraction = serializers.CharField()
     recomputed = MoneyOut()
@@ -214,7 +225,7 @@ class InvoiceRows(RowViewSet):
         "status": QueryFilter("status", choices=tuple(InvoiceStatus.values)),
         "month": QueryFilter("period__label"),
     }
-    action_parameters = {"lines": frozenset({"limit", "cursor"}), "cost_allocation": frozenset({"by", "tag"})}
+    action_parameters = {"lines": frozenset({"limit", "cursor"}), "cost_allocation": frozenset({"group_by", "tag"})}
     line_serializer: ClassVar[type[InvoiceLineOut]] = InvoiceLineOut
     line_rows: ClassVar[QuerySet[InvoiceLine]] = InvoiceLine.objects.select_related("invoice")
 
@@ -328,15 +339,15 @@ def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
         "offering_label": explained.title,
         "price": explained.price
         and {
-            "version": str(explained.price.version),
-            "per_hour": hourly_price_out(explained.price.nano_per_hour, currency),
+            "price_version": str(explained.price.version),
+            "price_per_hour": hourly_price_out(explained.price.nano_per_hour, currency),
             "since": explained.price.since,
             "until": explained.price.until,
         },
-        "month": [
+        "adjustments": [
             {
                 "kind": each.kind,
-                "by": each.source,
+                "source": each.source,
                 "name": each.label,
                 "base": running_total_out(int(each.base_num), currency),
                 "amount": running_total_out(int(each.exact_num), currency),
@@ -344,7 +355,7 @@ def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
             for each in explained.month
         ],
         "leases": [_lease_use_row(use) for use in explained.leases],
-        "leases_total": explained.leases_total,
+        "lease_count": explained.leases_total,
         "rule": _rule_text(explained),
         "fraction": format_fraction(int(explained.line.exact_num)),
         "recomputed": money_out(explained.recomputed_minor, currency),
@@ -368,5 +379,5 @@ def _lease_use_row(use: LeaseExplanation) -> dict[str, Any]:
         "name": use.name,
         "quote": use.quote and use.quote.pk,
         "unit_seconds": use.unit_seconds,
-        "windows": UsageIntervalOut(use.windows, many=True).data,
+        "intervals": UsageIntervalOut(use.windows, many=True).data,
     }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -43,7 +43,7 @@ class LeaseArrayOut(serializers.ModelSerializer[LeaseArray]):
         model = LeaseArray
         fields = ("id", "name", "project", "size", "states", "requested_by", "created_at")
 
-    @extend_schema(responses=RequesterOut)
+    @extend_schema_field(RequesterOut)
     def get_requested_by(self, array: LeaseArray) -> dict[str, str]:
         """Return who requested it."""
         return {"id": array.requested_by, "label": array.requested_by_label}

@@ -28,7 +28,7 @@ SOURCES, LEVELS = [each.value for each in LineSource], [each.value for each in L
 class LogLineOut(serializers.Serializer[Any]):
     """One line; its number never changes and is a cursor."""
 
-    number = serializers.IntegerField()
+    line_number = serializers.IntegerField()
     at = serializers.DateTimeField()
     source = serializers.ChoiceField(choices=SOURCES)  # type: ignore[assignment]  # DRF sets its own per instance
     level = serializers.ChoiceField(choices=["", *LEVELS], help_text="As far as the line states one.")
@@ -132,7 +132,7 @@ def line_as_json(numbered: NumberedLine) -> dict[str, Any]:
     """Return a line as the API and the live stream show it."""
     line = numbered.line
     return {
-        "number": numbered.number,
+        "line_number": numbered.number,
         "at": line.at.isoformat().replace("+00:00", "Z"),
         "source": line.source.value,
         "level": line.level.value,

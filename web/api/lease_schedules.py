@@ -4,7 +4,7 @@ from itertools import islice
 from typing import Any
 
 from django.db.models import OuterRef, Subquery
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -49,7 +49,7 @@ class LeaseScheduleCreate(StrictSerializer):
         default=OverlapPolicy.SKIP,
         help_text="Whether a time is skipped while the lease of an earlier one is not over.",
     )
-    lease = ScheduledLeaseCreate()
+    launch = ScheduledLeaseCreate()
 
 
 class LeaseScheduleChange(StrictSerializer):
@@ -64,10 +64,11 @@ class ScheduledRunOut(serializers.ModelSerializer[ScheduledRun]):
     """A due time, and what became of it."""
 
     lease = serializers.CharField(source="lease_id", allow_null=True)
+    created_at = serializers.DateTimeField(source="made_at")
 
     class Meta:
         model = ScheduledRun
-        fields = ("id", "due_at", "result", "lease", "text", "made_at")
+        fields = ("id", "due_at", "result", "lease", "text", "created_at")
 
 
 class LeaseScheduleOut(serializers.ModelSerializer[LeaseSchedule]):
@@ -77,15 +78,15 @@ class LeaseScheduleOut(serializers.ModelSerializer[LeaseSchedule]):
     paused = serializers.BooleanField(source="is_paused")
     next_times = serializers.SerializerMethodField()
     requested_by = serializers.SerializerMethodField()
-    lease = serializers.SerializerMethodField()
+    launch = serializers.SerializerMethodField()
     last_result = serializers.CharField(allow_null=True, help_text="Of its latest due time.")
 
     class Meta:
         model = LeaseSchedule
         fields = ("id", "name", "project", "cron", "time_zone", "overlap", "paused", "next_times", "last_result",
-                  "lease", "requested_by", "created_at", "version")  # fmt: skip
+                  "launch", "requested_by", "created_at", "version")  # fmt: skip
 
-    @extend_schema(responses=serializers.ListField(child=serializers.DateTimeField()))
+    @extend_schema_field(serializers.ListField(child=serializers.DateTimeField()))
     def get_next_times(self, schedule: LeaseSchedule) -> list[Any]:
         """Return its next due times; none while it is paused."""
         if schedule.next_at is None:
@@ -93,13 +94,13 @@ class LeaseScheduleOut(serializers.ModelSerializer[LeaseSchedule]):
         later = times_after(schedule.cron, schedule.time_zone, schedule.next_at)
         return [schedule.next_at, *islice(later, NEXT_TIMES - 1)]
 
-    @extend_schema(responses=RequesterOut)
+    @extend_schema_field(RequesterOut)
     def get_requested_by(self, schedule: LeaseSchedule) -> dict[str, str]:
         """Return who requests the leases."""
         return {"id": schedule.requested_by, "label": schedule.requested_by_label}
 
-    @extend_schema(responses=serializers.DictField())
-    def get_lease(self, schedule: LeaseSchedule) -> dict[str, Any]:
+    @extend_schema_field(serializers.DictField())
+    def get_launch(self, schedule: LeaseSchedule) -> dict[str, Any]:
         """Return the repeated request; of plain variables only the names."""
         known = {key: value for key, value in schedule.request.items() if key not in ("env", "offering_id")}
         return {"offering": schedule.request["offering_id"], "env_names": sorted(schedule.request["env"]), **known}
@@ -129,11 +130,11 @@ class LeaseScheduleViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
     )
 
     @extend_schema(request=LeaseScheduleCreate, responses={201: LeaseScheduleOut})
-    @idempotent(secret=("lease",))
+    @idempotent(secret=("launch",))
     def create(self, request_: Request) -> Response:
         """Save a schedule; its first lease is requested when it is due."""
         wanted: dict[str, Any] = validated_body(LeaseScheduleCreate, request_)
-        project, lease = self.project_for(wanted.pop("project")), wanted.pop("lease")
+        project, lease = self.project_for(wanted.pop("project")), wanted.pop("launch")
         lease_request = LeaseRequest(offering_id=lease.pop("offering"), name=wanted.pop("name"), **lease)
         schedule = schedule_records.create_schedule(lease_request, project=project, **wanted, **self.by)
         return self._answer(schedule, status=201, Location=f"/api/v1/lease-schedules/{schedule.pk}")

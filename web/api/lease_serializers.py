@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from broker.domain.lifecycle.command_retries import MAX_RETRIES
@@ -245,7 +245,12 @@ class ConditionOut(serializers.Serializer[Any]):
 
 class ProgressOut(serializers.Serializer[Any]):
     text = serializers.CharField()
-    percent = serializers.IntegerField(allow_null=True)
+    percent_done = serializers.IntegerField(allow_null=True)
+
+
+def progress_out(stored: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what the provisioner is doing; None if nothing is stored."""
+    return {"text": stored["text"], "percent_done": stored.get("percent")} if stored else None
 
 
 class AnnouncedRelocationOut(serializers.Serializer[Any]):
@@ -349,7 +354,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 ],
                 "pending_reason": lease.pending_reason,
                 "queue_position": place.place if place else None,
-                "progress": lease.progress or None,
+                "progress": progress_out(lease.progress),
                 "relocation": {"state": move.state, "not_before": move.not_before} if move else None,
                 "reclaim_at": lease.reclaim_at,
                 "end_reason": lease.end_reason,
@@ -366,6 +371,11 @@ class LeaseOut(serializers.Serializer[Lease]):
         }
 
 
+class TransitionActorOut(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF sets its own `label` per instance
+
+
 class TransitionOut(serializers.ModelSerializer[Transition]):
     actor = serializers.SerializerMethodField()
 
@@ -373,6 +383,7 @@ class TransitionOut(serializers.ModelSerializer[Transition]):
         model = Transition
         fields = ("seq", "at", "before", "after", "reason", "cause", "generation", "actor")
 
+    @extend_schema_field(TransitionActorOut)
     def get_actor(self, step: Transition) -> dict[str, str]:
         """Return the actor; an operator is not named."""
         if step.actor_kind == "staff":
@@ -401,9 +412,11 @@ class AllocationOut(serializers.ModelSerializer[Allocation]):
 class LeaseNoticeOut(serializers.ModelSerializer[LeaseNotice]):
     """A notice about the end of a lease."""
 
+    created_at = serializers.DateTimeField(source="made_at")
+
     class Meta:
         model = LeaseNotice
-        fields = ("id", "kind", "lead_s", "ends_at", "text", "made_at")
+        fields = ("id", "kind", "lead_s", "ends_at", "text", "created_at")
         extra_kwargs = {
             "lead_s": {"help_text": "Of `ends_soon`: how many seconds before the end."},
             "text": {"help_text": "Of `extension_refused`: why."},
@@ -413,9 +426,11 @@ class LeaseNoticeOut(serializers.ModelSerializer[LeaseNotice]):
 class LeaseAttemptOut(serializers.ModelSerializer[LeaseAttempt]):
     """A run of a batch command that is over."""
 
+    attempt = serializers.IntegerField(source="number", help_text="Its number; 1 is the first.")
+
     class Meta:
         model = LeaseAttempt
-        fields = ("id", "number", "generation", "started_at", "ended_at", "exit_code", "text", "counted", "retry_at")
+        fields = ("id", "attempt", "generation", "started_at", "ended_at", "exit_code", "text", "counted", "retry_at")
         extra_kwargs = {
             "exit_code": {"help_text": "Null where the command left none."},
             "counted": {"help_text": "False: lost by the provider or preempted, so no retry was used."},
@@ -431,17 +446,17 @@ class QueueEntryOut(serializers.Serializer[Lease]):
     project = serializers.CharField(source="project_id")
     offering = serializers.CharField(source="offering_id")
     quantity = serializers.IntegerField()
-    since = serializers.DateTimeField(source="queues_since")
-    position = serializers.SerializerMethodField()
-    waiting = serializers.SerializerMethodField()
+    queued_since = serializers.DateTimeField(source="queues_since")
+    queue_position = serializers.SerializerMethodField()
+    queue_length = serializers.SerializerMethodField()
     pending_reason = serializers.CharField()
 
-    def get_position(self, lease: Lease) -> int | None:
+    def get_queue_position(self, lease: Lease) -> int | None:
         """Return its position among leases waiting for the same GPU model and region."""
         place = self.context["places"].get(lease.pk)
         return place.place if place else None
 
-    def get_waiting(self, lease: Lease) -> int | None:
+    def get_queue_length(self, lease: Lease) -> int | None:
         """Return how many leases wait there."""
         place = self.context["places"].get(lease.pk)
         return place.of if place else None
@@ -463,7 +478,7 @@ class EventOut(serializers.Serializer[Any]):
     after = serializers.ChoiceField(choices=LEASE_STATES)
     end_reason = serializers.ChoiceField(choices=END_REASONS, allow_null=True)
     cause = serializers.CharField()
-    actor = serializers.CharField()
+    actor_label = serializers.CharField()
 
 
 class CompletePage(serializers.Serializer[Any]):
@@ -487,11 +502,11 @@ class TransitionPage(serializers.Serializer[Any]):
 
 class ConnectionOut(serializers.Serializer[Any]):
     label = serializers.CharField(help_text="Target, for example SSH or JupyterLab.")  # type: ignore[assignment]
-    line = serializers.CharField(help_text="A command for a shell, or an address.")
-    is_link = serializers.BooleanField(help_text="Whether the line is an address for a browser.")
+    text = serializers.CharField(source="line", help_text="A command for a shell, or an address.")
+    is_link = serializers.BooleanField(help_text="Whether the text is an address for a browser.")
     secret = serializers.CharField(allow_blank=True, help_text="Access token or password; empty if an SSH key is used.")
     sign_in_url = serializers.CharField(
-        allow_blank=True, help_text="Address that opens the link signed in; empty: the line itself, with the secret."
+        allow_blank=True, help_text="Address that opens the link signed in; empty: the text itself, with the secret."
     )
     is_open = serializers.BooleanField(
         help_text="Whether whoever knows the address can use it: the program asks for no token."

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import F, QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -42,8 +42,8 @@ class SpotConditionsOut(serializers.Serializer[Any]):
 
     notice_s = serializers.IntegerField(help_text="Seconds between the notice and the end of a lease.")
     min_runtime_s = serializers.IntegerField(help_text="No lease gets notice before it was active for this long.")
-    leases = serializers.IntegerField(help_text="Spot leases that ran in the last 30 days.")
-    preempted = serializers.IntegerField(help_text="How many of them were preempted in the last 30 days.")
+    lease_count = serializers.IntegerField(help_text="Spot leases that ran in the last 30 days.")
+    preempted_count = serializers.IntegerField(help_text="How many of them were preempted in the last 30 days.")
     risk = serializers.CharField(help_text="The same in a sentence.")
 
 
@@ -54,8 +54,8 @@ def spot_conditions_out(found: SpotConditions | None) -> dict[str, Any] | None:
     return {
         "notice_s": found.terms.notice_s,
         "min_runtime_s": found.terms.min_runtime_s,
-        "leases": found.risk.leases,
-        "preempted": found.risk.preempted,
+        "lease_count": found.risk.leases,
+        "preempted_count": found.risk.preempted,
         "risk": str(found.risk),
     }
 
@@ -75,37 +75,39 @@ HAS_GPU_TEXT = "False: CPUs without a GPU; `memory_gb` is 0 then, and no quota o
 class OfferingOut(serializers.ModelSerializer[Offering]):
     gpu_model = serializers.CharField(source="gpu_model_id")
     has_gpu = serializers.BooleanField(help_text=HAS_GPU_TEXT)
-    units = serializers.SerializerMethodField()
+    quota_units = serializers.SerializerMethodField()
     spot = serializers.SerializerMethodField()
     availability = serializers.SerializerMethodField()
 
     class Meta:
         model = Offering
-        fields = (*OFFERING_FIELDS, "units", "state", "spot", "availability")
+        fields = (*OFFERING_FIELDS, "quota_units", "state", "spot", "availability")
         extra_kwargs = RESOURCE_TEXTS
 
-    def get_units(self, offering: Offering) -> str:
+    def get_quota_units(self, offering: Offering) -> str:
         """Return what one counts against a quota of units, as a decimal."""
         whole, milli = divmod(offering.milli_units, 1000)
         return f"{whole}.{milli:03d}"
 
-    @extend_schema(responses=SpotConditionsOut(allow_null=True))
+    @extend_schema_field(SpotConditionsOut(allow_null=True))
     def get_spot(self, offering: Offering) -> dict[str, Any] | None:
         """Return the conditions of a spot offering; null for any other."""
         return spot_conditions_out(self.context["spot"].get(offering.pk))
 
-    @extend_schema(responses=AvailabilityOut)
+    @extend_schema_field(AvailabilityOut)
     def get_availability(self, offering: Offering) -> dict[str, Any]:
         return self.context["free"][offering.pk]  # type: ignore[no-any-return]
 
 
 class GpuModelOut(serializers.ModelSerializer[GpuModel]):
     id = serializers.CharField(source="name")
+    memory_slices = serializers.IntegerField(source="memory_grid")
+    partitioning = serializers.JSONField(source="spec", help_text="How it can be partitioned.")
     has_gpu = serializers.BooleanField(help_text="False: blocks of CPUs without a GPU; `memory_gb` is 0 then.")
 
     class Meta:
         model = GpuModel
-        fields = ("id", "has_gpu", "memory_gb", "memory_grid", "compute_slices", "spec")
+        fields = ("id", "has_gpu", "memory_gb", "memory_slices", "compute_slices", "partitioning")
 
 
 class GpuModelViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):

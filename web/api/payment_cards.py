@@ -32,11 +32,13 @@ class PaymentCardFormOut(serializers.ModelSerializer[PaymentCardForm]):
     """
 
     url = serializers.SerializerMethodField(help_text="Set for users who may add a payment card; otherwise empty.")
+    requested_at = serializers.DateTimeField(source="asked_at")
+    requested_by_label = serializers.CharField(source="asked_by")
     reason = serializers.CharField(help_text="Why it failed or is not open yet, for people.")
 
     class Meta:
         model = PaymentCardForm
-        fields = ("id", "state", "url", "reason", "asked_at", "asked_by", "settled_at")
+        fields = ("id", "state", "url", "reason", "requested_at", "requested_by_label", "settled_at")
 
     def get_url(self, form: PaymentCardForm) -> str:
         return form.url if self.context["request"].roles.may("billing.write", ()) else ""

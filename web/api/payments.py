@@ -28,10 +28,11 @@ class PaymentRefundOut(serializers.ModelSerializer[PaymentRefund]):
     """Refund of a payment to its source."""
 
     amount = AmountField(of="payment")
+    created_at = serializers.DateTimeField(source="made_at")
 
     class Meta:
         model = PaymentRefund
-        fields = ("id", "status", "amount", "made_at", "seen_at")
+        fields = ("id", "status", "amount", "created_at", "seen_at")
 
 
 class GatewayTransactionOut(serializers.ModelSerializer[Any]):
@@ -52,7 +53,7 @@ class PaymentOut(GatewayTransactionOut):
     invoice = serializers.CharField(source="invoice_id")
     reference = serializers.CharField(help_text="Reference at the gateway after success.")
     automatic = serializers.BooleanField(help_text="Started automatically.")
-    attempts = serializers.IntegerField(help_text="Number of attempts.")
+    attempt_count = serializers.IntegerField(source="attempts", help_text="Number of attempts.")
     last_error = serializers.CharField(help_text="Why a pending payment is not settled yet, for people.")
     stuck_at = serializers.DateTimeField(
         allow_null=True, help_text="When it became stuck; it is not retried automatically."
@@ -64,7 +65,7 @@ class PaymentOut(GatewayTransactionOut):
     class Meta:
         model = Payment
         fields = ("id", "invoice", "status", "amount", "gateway", "automatic", "reference", "code",
-                  "reason", "opened_at", "settled_at", "next_try_at", "stuck_at", "attempts", "last_error",
+                  "reason", "opened_at", "settled_at", "next_try_at", "stuck_at", "attempt_count", "last_error",
                   "disputes", "refunds")  # fmt: skip
 
 

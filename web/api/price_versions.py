@@ -6,13 +6,14 @@ They are list prices, and the tenant's own.
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
 
 from billing.models import PriceVersion
+from billing.models.prices import PriceModel
 from billing.services.catalogue import price_tiers
-from web.api.amounts import HourlyPriceField
+from web.api.amounts import HourlyPriceField, PriceOut, hourly_price_out
 from web.api.base_views import RowViewSet, TenantViewSet, needs
 from web.http.filters import QueryFilter
 
@@ -25,19 +26,20 @@ class TierOut(serializers.Serializer[Any]):
 
     from_hours = serializers.CharField()
     until_hours = serializers.CharField(allow_null=True)
-    price = serializers.CharField()
+    price_per_hour = PriceOut(allow_null=True)
+    package_price = PriceOut(allow_null=True)
 
 
 class PriceVersionOut(serializers.ModelSerializer[PriceVersion]):
     """Price of one unit per hour, valid in [since, until).
 
     Leases that are preempted within their first `free_start_s` seconds cost nothing. By a model other than
-    `flat`, all use of the offering in a month counts together, and nothing ever costs more than `per_hour`.
+    `flat`, all use of the offering in a month counts together, and nothing ever costs more than `price_per_hour`.
     """
 
     id = serializers.CharField()
     offering = serializers.CharField(source="offering_id")
-    per_hour = HourlyPriceField()
+    price_per_hour = HourlyPriceField()
     since = serializers.DateTimeField(source="valid.lower")
     until = serializers.DateTimeField(source="valid.upper", allow_null=True)
     own = serializers.SerializerMethodField()
@@ -45,16 +47,22 @@ class PriceVersionOut(serializers.ModelSerializer[PriceVersion]):
 
     class Meta:
         model = PriceVersion
-        fields = ("id", "offering", "per_hour", "since", "until", "own", "free_start_s", "model", "tiers")
+        fields = ("id", "offering", "price_per_hour", "since", "until", "own", "free_start_s", "model", "tiers")
 
-    @extend_schema(responses=TierOut(many=True))
-    def get_tiers(self, version: PriceVersion) -> list[dict[str, str | None]]:
+    @extend_schema_field(TierOut(many=True))
+    def get_tiers(self, version: PriceVersion) -> list[dict[str, Any]]:
+        is_package = version.model == PriceModel.PACKAGE
         return [
-            {"from_hours": each["from"], "until_hours": each["until"], "price": each["price"]}
-            for each in price_tiers.describe_tiers(version)
+            {
+                "from_hours": each.from_hours,
+                "until_hours": each.until_hours,
+                "price_per_hour": None if is_package else hourly_price_out(each.nano, version.currency),
+                "package_price": hourly_price_out(each.nano, version.currency) if is_package else None,
+            }
+            for each in price_tiers.tier_ranges(version)
         ]
 
-    @extend_schema(responses=serializers.BooleanField())
+    @extend_schema_field(serializers.BooleanField())
     def get_own(self, version: PriceVersion) -> bool:
         """Return whether it is tenant-specific; such a price takes precedence over the list price."""
         return version.tenant_id is not None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -13,7 +13,7 @@ from billing.services.quotes import quote_answers
 from billing.services.quotes.alternatives import OfferingAlternative
 from billing.services.quotes.quote_answers import QuoteAnswer
 from broker.services.leases.lease_requests import LeaseRequest
-from web.api.amounts import AmountField, MoneyOut, hourly_price_out, money_out
+from web.api.amounts import AmountField, MoneyOut, PriceOut, hourly_price_out, money_out
 from web.api.base_views import TenantViewSet, needs, validated_body
 from web.api.lease_serializers import LeaseCreate
 from web.api.offerings import SpotConditionsOut, spot_conditions_out
@@ -46,7 +46,7 @@ class QuotaLeftOut(serializers.Serializer[Any]):
     kind = serializers.CharField()
     limit = serializers.IntegerField()
     used = serializers.IntegerField()
-    free = serializers.IntegerField()
+    remaining = serializers.IntegerField()
 
 
 class RefusalOut(serializers.Serializer[Any]):
@@ -64,13 +64,13 @@ class AlternativeOut(serializers.Serializer[Any]):
     offering = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # DRF sets its own `label` per instance
     free_now = serializers.IntegerField()
-    price_per_hour = MoneyOut()
-    at_most = MoneyOut()
+    total_price_per_hour = PriceOut()
+    hold = MoneyOut()
     difference = MoneyOut()
 
 
 class QuoteOut(serializers.Serializer[Any]):
-    """Cost of a lease, and a promise of that price; `at_most` covers the whole duration.
+    """Cost of a lease, and a promise of that price; `hold` covers the whole duration.
 
     Seconds are charged. Send `quote` unchanged with `POST /leases` before `expires_at`: once, for the same offering
     and quantity, for at most that long. The lease is then charged at this price to its end, and carries the `id`.
@@ -96,10 +96,10 @@ class QuoteOut(serializers.Serializer[Any]):
         " would.",
     )
     refusal = RefusalOut(allow_null=True)
-    price_per_hour = MoneyOut(allow_null=True)
-    at_most = MoneyOut(allow_null=True, help_text="Amount required, rounded up.")
-    total_cap = MoneyOut(allow_null=True, help_text="Rounded like an invoice line.")
-    places = QuotedPlacementOut(many=True)
+    total_price_per_hour = PriceOut(allow_null=True, help_text="Of all units together.")
+    hold = MoneyOut(allow_null=True, help_text="What is set aside, or must be available: rounded up.")
+    max_cost = MoneyOut(allow_null=True, help_text="The most it may cost, before tax: rounded like an invoice line.")
+    placements = QuotedPlacementOut(many=True)
     quotas = QuotaLeftOut(many=True)
     alternatives = AlternativeOut(many=True)
     as_of = serializers.DateTimeField()
@@ -112,17 +112,19 @@ class CitedQuoteOut(serializers.ModelSerializer[Quote]):
     project = serializers.CharField(source="project_id")
     offering = serializers.CharField(source="offering_id")
     price_version = serializers.CharField(source="price_version_id")
-    price_per_hour = serializers.SerializerMethodField()
-    at_most = AmountField("hold_minor")
-    total_cap = AmountField("cap_minor")
+    total_price_per_hour = serializers.SerializerMethodField()
+    hold = AmountField("hold_minor")
+    max_cost = AmountField("cap_minor")
+
+    created_at = serializers.DateTimeField(source="made_at")
 
     class Meta:
         model = Quote
-        fields = ("id", "lease", "project", "offering", "price_version", "price_per_hour", "quantity",
-                  "max_duration_s", "at_most", "total_cap", "made_at", "expires_at", "cited_at")  # fmt: skip
+        fields = ("id", "lease", "project", "offering", "price_version", "total_price_per_hour", "quantity",
+                  "max_duration_s", "hold", "max_cost", "created_at", "expires_at", "cited_at")  # fmt: skip
 
-    @extend_schema(responses=MoneyOut)
-    def get_price_per_hour(self, quote: Quote) -> dict[str, str]:
+    @extend_schema_field(PriceOut)
+    def get_total_price_per_hour(self, quote: Quote) -> dict[str, str]:
         """Return the price of all units together."""
         return hourly_price_out(quote.nano_per_hour * quote.quantity, quote.currency)
 
@@ -173,10 +175,10 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "starts": quote.starts,
         "starts_after_notice_s": quote.starts_after_notice_s,
         "refusal": refusal and {"code": refusal.code, "detail": refusal.detail, "fix": refusal.fix.text},
-        "price_per_hour": hourly_price_out(quote.nano_per_hour, quote.currency) if priced else None,
-        "at_most": money_out(quote.at_most_minor, quote.currency) if priced else None,
-        "total_cap": money_out(min(offer.cap_minor, quote.at_most_minor), quote.currency) if offer else None,
-        "places": [
+        "total_price_per_hour": hourly_price_out(quote.nano_per_hour, quote.currency) if priced else None,
+        "hold": money_out(quote.at_most_minor, quote.currency) if priced else None,
+        "max_cost": money_out(min(offer.cap_minor, quote.at_most_minor), quote.currency) if offer else None,
+        "placements": [
             {
                 "cluster": place.gpu.cluster,
                 "node": place.gpu.node_name,
@@ -187,7 +189,7 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
             for place in quote.places
         ],
         "quotas": [
-            {"kind": room.kind, "limit": room.limit, "used": room.used, "free": room.free} for room in quote.room
+            {"kind": room.kind, "limit": room.limit, "used": room.used, "remaining": room.free} for room in quote.room
         ],
         "alternatives": [_alternative_row(each, quote) for each in quote.alternatives],
     }
@@ -199,7 +201,7 @@ def _alternative_row(each: OfferingAlternative, quote: QuoteAnswer) -> dict[str,
         "offering": each.offering.pk,
         "label": each.offering.label,
         "free_now": each.free,
-        "price_per_hour": hourly_price_out(each.price.nano_per_hour * quote.quantity, quote.currency),
-        "at_most": money_out(each.at_most_minor, quote.currency),
+        "total_price_per_hour": hourly_price_out(each.price.nano_per_hour * quote.quantity, quote.currency),
+        "hold": money_out(each.at_most_minor, quote.currency),
         "difference": money_out(each.difference_minor, quote.currency),
     }

@@ -33,8 +33,8 @@ class StatementEntryOut(serializers.Serializer[Any]):
 
     at = serializers.DateTimeField()
     kind = serializers.CharField()
-    ref = serializers.CharField(help_text="ID of the invoice or other object.")
-    what = serializers.CharField()
+    subject_id = serializers.CharField(help_text="ID of the invoice or other object.")
+    text = serializers.CharField()
     owed = MoneyOut()
     on_balance = MoneyOut()
     owed_after = MoneyOut()
@@ -127,8 +127,8 @@ def _entry_row(entry: AccountEntry, currency: str) -> dict[str, Any]:
     return {
         "at": entry.at,
         "kind": entry.kind,
-        "ref": entry.ref,
-        "what": entry.text,
+        "subject_id": entry.ref,
+        "text": entry.text,
         **_balance_body(entry.owed, entry.kept, currency),
         "owed_after": money_out(entry.owed_after, currency),
         "on_balance_after": money_out(entry.kept_after, currency),

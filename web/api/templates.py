@@ -37,7 +37,7 @@ class TemplatePort(StrictSerializer):
     """A port of the program; people reach an `http` one by its own TLS link."""
 
     name = serializers.CharField(max_length=MAX_PORT_NAME_LENGTH)
-    number = serializers.IntegerField(min_value=1, max_value=65535)
+    port = serializers.IntegerField(source="number", min_value=1, max_value=65535)
     http = serializers.BooleanField(default=True)
 
 
@@ -178,9 +178,14 @@ class TemplateViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
         return complete_page(OperatorTemplateOut(found, many=True).data)
 
 
+def _port_body(stored: Any) -> dict[str, Any]:
+    """Return a validated port as its request body."""
+    return {"port" if name == "number" else name: value for name, value in stored.items()}
+
+
 def _complete_ports(ports: Any) -> Any:
     """Return changed ports with their defaults; refuse incomplete ones."""
     try:
-        return TemplatePort(many=True).run_validation([dict(each) for each in ports])
+        return [TemplatePort().run_validation(_port_body(each)) for each in ports]
     except serializers.ValidationError as error:
         raise serializers.ValidationError({"ports": error.detail}) from None

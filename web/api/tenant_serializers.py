@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from tenants.domain.roles import ROLE_DESCRIPTIONS, SCOPES, Role
@@ -95,11 +95,11 @@ class CreatorOut(serializers.Serializer[Any]):
 
 class ServiceAccountOut(serializers.ModelSerializer[ServiceAccount]):
     project = IdField(source="project_id", allow_null=True)
-    made_by = CreatorOut(source="*", read_only=True)
+    created_by = CreatorOut(source="*", read_only=True)
 
     class Meta:
         model = ServiceAccount
-        fields = ("id", "name", "project", "role", "made_by", "created_at", "closed_at")
+        fields = ("id", "name", "project", "role", "created_by", "created_at", "closed_at")
 
 
 class ServiceAccountCreate(StrictSerializer):
@@ -115,11 +115,11 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
     parent = IdField(  # type: ignore[assignment]  # DRF sets its own per instance
         source="parent_id", allow_null=True, help_text="The token it was created with, and ends with."
     )
-    made_by = CreatorOut(source="*", read_only=True)
+    created_by = CreatorOut(source="*", read_only=True)
 
     class Meta:
         model = ApiToken
-        fields = ("id", "name", "prefix", "user", "service_account", "project", "parent", "scopes", "made_by",
+        fields = ("id", "name", "prefix", "user", "service_account", "project", "parent", "scopes", "created_by",
                   "created_at", "expires_at", "last_used_at", "revoked_at")  # fmt: skip
 
 
@@ -184,7 +184,7 @@ class RemainingQuotaOut(serializers.Serializer[Any]):
     set_on = IdField(source="project_id", help_text="The project whose quota is the tightest on the path.")
     limit = serializers.IntegerField()
     used = serializers.IntegerField()
-    free = serializers.IntegerField()
+    remaining = serializers.IntegerField(source="free")
 
     def get_unit(self, room: Any) -> str:
         return QUOTA_UNIT_TEXTS[QuotaKind(room.kind)]
@@ -195,27 +195,41 @@ class QuotaUsageOut(serializers.Serializer[Any]):
     quotas = RemainingQuotaOut(many=True)
 
 
+class AuditActorOut(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    id = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF sets its own `label` per instance
+
+
+class AuditSubjectOut(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF sets its own `label` per instance
+
+
 class AuditEventOut(serializers.ModelSerializer[AuditEvent]):
     actor = serializers.SerializerMethodField()
     subject = serializers.SerializerMethodField()
+    details = serializers.JSONField(source="detail")
 
     class Meta:
         model = AuditEvent
-        fields = ("id", "at", "action", "actor", "subject", "detail", "request_id")
+        fields = ("id", "at", "action", "actor", "subject", "details", "request_id")
 
+    @extend_schema_field(AuditActorOut)
     def get_actor(self, event: AuditEvent) -> dict[str, str]:
         return {"kind": event.actor_kind, "id": event.actor_id, "label": event.actor_label}
 
+    @extend_schema_field(AuditSubjectOut)
     def get_subject(self, event: AuditEvent) -> dict[str, str]:
         return {"id": event.subject_id, "label": event.subject_label}
 
 
 class RoleOut(serializers.Serializer[Any]):
     role = serializers.ChoiceField(ROLES)
-    in_words = serializers.SerializerMethodField()
+    description = serializers.SerializerMethodField()
     actions = serializers.ListField(child=serializers.CharField())
 
-    def get_in_words(self, row: Any) -> str:
+    def get_description(self, row: Any) -> str:
         return ROLE_DESCRIPTIONS[Role(row["role"])]
 
 

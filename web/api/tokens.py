@@ -27,7 +27,7 @@ class TokenViewSet(ListModelMixin, TenantViewSet):
     filters = {
         "revoked": QueryFilter("revoked_at__isnull", "flag_not"),
         "service_account": QueryFilter("service_account_id"),
-        "made_by": QueryFilter("made_by"),
+        "created_by": QueryFilter("made_by"),
     }
     search_in = ("name", "prefix")
     actions_needed = needs("tokens.read", "list", "retrieve") | needs("tokens.write", "create", "destroy")

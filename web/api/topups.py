@@ -72,7 +72,9 @@ class TopUpRuleOut(serializers.Serializer[Any]):
     threshold = MoneyOut(allow_null=True)
     amount = MoneyOut(allow_null=True)
     stopped_at = serializers.DateTimeField(allow_null=True, help_text="Save it again to resume.")
-    why = serializers.CharField(help_text="Why it was stopped: declined top-ups are not retried automatically.")
+    stopped_reason = serializers.CharField(
+        help_text="Why it was stopped: declined top-ups are not retried automatically."
+    )
 
 
 class TopUpRuleIn(StrictSerializer):
@@ -118,6 +120,6 @@ class TopUpRuleViewSet(WholeTenantViewSet):
                 "threshold": money_out(rule.threshold_minor, currency) if rule else None,
                 "amount": money_out(rule.minor, currency) if rule else None,
                 "stopped_at": rule.stopped_at if rule else None,
-                "why": rule.why if rule else "",
+                "stopped_reason": rule.why if rule else "",
             }
         )

@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
@@ -19,7 +19,7 @@ from billing.services.rating import spend
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Lease, Offering
 from tenants.models import Project
-from web.api.amounts import MoneyOut, exact_amount_out, money_out, running_total_out
+from web.api.amounts import ExactAmountOut, MoneyOut, exact_amount_out, money_out, running_total_out
 from web.api.base_views import TenantViewSet, needs
 from web.api.charge_pagination import ChargePagination, with_ids
 from web.http.filters import QueryFilter
@@ -57,21 +57,21 @@ class RatedChargeOut(serializers.ModelSerializer[RatedCharge]):
     project = serializers.CharField(source="project_id")
     offering = serializers.CharField(source="offering_id")
     price_version = serializers.CharField(source="price_version_id")
-    start = serializers.DateTimeField(source="s")
-    end = serializers.DateTimeField(source="e")
+    since = serializers.DateTimeField(source="s")
+    until = serializers.DateTimeField(source="e")
     amount = serializers.SerializerMethodField()
     exact = serializers.SerializerMethodField()
 
     class Meta:
         model = RatedCharge
-        fields = ("id", "lease", "seq", "project", "offering", "price_version", "start", "end", "unit_seconds",
+        fields = ("id", "lease", "seq", "project", "offering", "price_version", "since", "until", "unit_seconds",
                   "amount", "exact")  # fmt: skip
 
-    @extend_schema(responses=MoneyOut)
+    @extend_schema_field(MoneyOut)
     def get_amount(self, charge: RatedCharge) -> dict[str, str]:
         return running_total_out(int(charge.exact_num), self.context["request"].tenant.currency)
 
-    @extend_schema(responses=MoneyOut)
+    @extend_schema_field(ExactAmountOut)
     def get_exact(self, charge: RatedCharge) -> dict[str, str]:
         """Return the amount with twelve decimals, to recompute it."""
         return exact_amount_out(int(charge.exact_num), self.context["request"].tenant.currency)
@@ -198,8 +198,8 @@ class RatedChargeViewSet(ListModelMixin, TenantViewSet):
         "lease": QueryFilter("lease_id"),
         "project": QueryFilter("project_id"),
         "offering": QueryFilter("offering_id"),
-        "start__gte": QueryFilter("s__gte", "moment"),
-        "start__lt": QueryFilter("s__lt", "moment"),
+        "since__gte": QueryFilter("s__gte", "moment"),
+        "since__lt": QueryFilter("s__lt", "moment"),
     }
     actions_needed = needs("usage.read", "list")
 

@@ -37,12 +37,12 @@ class ExpectedDayOut(serializers.Serializer[Any]):
 class UsageForecastOut(serializers.Serializer[Any]):
     """The remaining days of this month, the rest of today first.
 
-    `month` is what is expected from the last weeks: null with less than two weeks of use. `going_on` is the month's
-    cost if everything that runs now continues to its own end, and nothing else begins: the forecast of budgets.
+    `month_total` is what is expected from the last weeks: null with less than two weeks of use. `going_on` is the
+    month's cost if everything that runs now continues to its own end, and nothing else begins: the forecast of budgets.
     """
 
     time_zone = serializers.CharField()
-    month = ExpectedAmountOut(allow_null=True)
+    month_total = ExpectedAmountOut(allow_null=True)
     going_on = MoneyOut()
     items = ExpectedDayOut(many=True)
 
@@ -74,7 +74,7 @@ class UsageForecastViewSet(TenantViewSet):
         return Response(
             {
                 "time_zone": tenant.time_zone,
-                "month": expected_amount_body(forecast.month, tenant.currency) if forecast else None,
+                "month_total": expected_amount_body(forecast.month, tenant.currency) if forecast else None,
                 "going_on": money_out(going_on, tenant.currency),
                 "items": [
                     {

@@ -22,13 +22,13 @@ class WalletOut(serializers.Serializer[Any]):
     A lease of a prepaid tenant may begin on what is available: paid money and credit, less what is taken.
     """
 
-    payment = serializers.ChoiceField(
+    payment_terms = serializers.ChoiceField(
         PaymentTerms.choices, help_text="prepaid: leases need money or credit in the wallet."
     )
     account_status = serializers.ChoiceField(
         AccountStatus.choices, help_text="suspended: running leases continue, new leases are refused."
     )
-    why = serializers.CharField()
+    reason = serializers.CharField()
     paid = MoneyOut(help_text="Balance according to the ledger.")
     credit = MoneyOut(help_text="Unrestricted credits that do not expire before the invoice.")
     taken = MoneyOut(
@@ -54,14 +54,16 @@ class WalletViewSet(WholeTenantViewSet):
         amounts = {
             name: money_out(getattr(funds, name), funds.currency) for name in ("paid", "credit", "taken", "available")
         }
-        return Response({"payment": found.payment, "account_status": found.account_status, "why": found.why, **amounts})
+        return Response(
+            {"payment_terms": found.payment, "account_status": found.account_status, "reason": found.why, **amounts}
+        )
 
 
 @extend_schema_serializer(many=False)
 class TenantBalanceOut(serializers.Serializer[Any]):
     """Amount owed, and credit on the balance that was not drawn yet."""
 
-    owed = MoneyOut(many=True, help_text="Amount due for final invoices, per currency.")
+    owed_by_currency = MoneyOut(many=True, help_text="Amount due for final invoices, per currency.")
     balance = MoneyOut(help_text="Pays the next final invoice first.")
 
 
@@ -79,7 +81,9 @@ class BalanceViewSet(WholeTenantViewSet):
         tenant = self.request.tenant
         return Response(
             {
-                "owed": [money_out(each.minor, each.currency) for each in ledger_balances.amounts_owed(tenant.pk)],
+                "owed_by_currency": [
+                    money_out(each.minor, each.currency) for each in ledger_balances.amounts_owed(tenant.pk)
+                ],
                 "balance": money_out(ledger_balances.available_balance(tenant.pk, tenant.currency), tenant.currency),
             }
         )

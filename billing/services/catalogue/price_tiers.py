@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from billing.domain.money import format_fixed_point
 from billing.domain.price_tiers import HOUR, TieredPrice, tier_starts
@@ -91,19 +91,35 @@ def parse_tier_lines(text: str) -> list[TierInput]:
     return found
 
 
-def describe_tiers(version: PriceVersion) -> list[dict[str, str | None]]:
-    """Return a version's tiers as decimals, the base price first.
+class TierRange(NamedTuple):
+    """A tier: its range in hours, and its price in 10⁻⁹ currency units."""
+
+    from_hours: str
+    until_hours: str | None
+    nano: int
+
+
+def tier_ranges(version: PriceVersion) -> list[TierRange]:
+    """Return a version's tiers, the base price first.
 
     Of a package, its size and its price.
     """
     starts, costs = version.tier_from_s or [], version.tier_nano or []
     if version.model == PriceModel.PACKAGE:
-        return [{"from": format_hours(starts[0]), "until": None, "price": format_price(costs[0])}]
+        return [TierRange(format_hours(starts[0]), None, costs[0])]
     boundaries = [0, *starts] if starts else []
     ends = [*starts, None]
     return [
-        {"from": format_hours(start), "until": None if end is None else format_hours(end), "price": format_price(cost)}
+        TierRange(format_hours(start), None if end is None else format_hours(end), cost)
         for start, end, cost in zip(boundaries, ends, [version.nano_per_hour, *costs], strict=False)
+    ]
+
+
+def describe_tiers(version: PriceVersion) -> list[dict[str, str | None]]:
+    """Return a version's tiers as decimals."""
+    return [
+        {"from": each.from_hours, "until": each.until_hours, "price": format_price(each.nano)}
+        for each in tier_ranges(version)
     ]
 
 

@@ -70,7 +70,7 @@ class LeaseEvent:
             "after": self.after,
             "end_reason": None if self.end_reason == "none" else self.end_reason,
             "cause": self.cause,
-            "actor": self.actor,
+            "actor_label": self.actor,
         }
 
 

@@ -135,7 +135,7 @@ def test_the_api_returns_the_cost_allocation_and_refuses_invalid_queries() -> No
         path = f"invoices/{invoice.pk}/cost-allocation"
         body = api.send("GET", path).json()
         two = {"amount": "2.000000", "currency": "EUR"}
-        assert (body["by"], body["tags"], body["total"]) == ("project", ["team"], two)
+        assert (body["group_by"], body["tag_names"], body["total"]) == ("project", ["team"], two)
         assert body["items"] == [
             {
                 "key": kestrel.project.pk,
@@ -147,6 +147,6 @@ def test_the_api_returns_the_cost_allocation_and_refuses_invalid_queries() -> No
                 "total": two,
             }
         ]
-        assert api.send("GET", f"{path}?by=tag&tag=team").json()["items"][0]["key"] == "docking"
-        for odd in ("by=colour", "by=tag", "by=user&tag=team", "by=tag&tag=" + "x" * 101):
+        assert api.send("GET", f"{path}?group_by=tag&tag=team").json()["items"][0]["key"] == "docking"
+        for odd in ("group_by=colour", "group_by=tag", "group_by=user&tag=team", "group_by=tag&tag=" + "x" * 101):
             assert api.send("GET", f"{path}?{odd}").status_code == 400

@@ -213,7 +213,7 @@ def test_statement_page_csv_pdf_and_api_agree(kestrel: TenantContext) -> None:
     answer = api.send("GET", "account-statement").json()
     two = {"amount": "2.000000", "currency": "EUR"}
     assert (answer["opening"]["owed"]["amount"], answer["closing"]["owed"]) == ("0.000000", two)
-    assert [(item["what"], item["owed"], item["owed_after"]) for item in answer["items"]] == [
+    assert [(item["text"], item["owed"], item["owed_after"]) for item in answer["items"]] == [
         ("Invoice 2026-10-0001", two, two)
     ]
     rows = list(csv.DictReader(io.StringIO(payer.get("/statement/?format=csv").content.decode())))

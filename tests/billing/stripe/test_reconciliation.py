@@ -253,8 +253,9 @@ def test_operators_see_differences_and_the_next_step(fake: FakeStripe, settings:
         assert payments_of(invoice)[0].pk in page
         assert "1 Stripe item need" in client.get("/ops/system/").content.decode()
     (found,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
-    assert (found["kind"], found["ours"], found["booked"]) == ("paid_here_not_there", 200, 200)
-    assert (found["next_step"] != "", found["returned"], found["acknowledge_reason"]) == (True, None, "")
+    euros = {"amount": "2.000000", "currency": "EUR"}
+    assert (found["kind"], found["ours"], found["booked"]) == ("paid_here_not_there", euros, euros)
+    assert (found["fix"] != "", found["returned_amount"], found["acknowledge_reason"]) == (True, None, "")
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 

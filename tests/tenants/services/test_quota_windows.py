@@ -73,7 +73,7 @@ def test_a_quota_window_ahead_of_the_reader_shows_its_own_count(delta: TenantWit
 def test_the_api_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> None:
     api: Any = ApiClient(delta.token())
     usage = gpu_hour_quota(api.send("GET", f"quota-usage?project={delta.root.pk}").json()["items"][0]["quotas"])
-    assert (usage["used"], usage["free"]) == (0, 10 * HOUR)
+    assert (usage["used"], usage["remaining"]) == (0, 10 * HOUR)
     quota = gpu_hour_quota(api.send("GET", "quotas").json()["items"])
     assert quota["used"] == 0
     assert quota["window_start"] == clock.month_start(current_time()).isoformat().replace("+00:00", "Z")

@@ -133,7 +133,7 @@ def test_the_maximum_of_a_quote_counts_until_the_end_date(portal: PortalSession)
     body = {"offering": offering("3g.40gb").pk, "project": portal.owner.project.pk, "max_duration_s": 180_000,
             "end_date": (portal.sim.now + timedelta(hours=7, minutes=20)).isoformat()}  # fmt: skip
     found = api.send("POST", "quotes", body).json()
-    assert found["at_most"]["amount"] == "22.000000"
+    assert found["hold"]["amount"] == "22.000000"
 
 
 def test_the_spend_rate_is_the_same_on_home_leases_and_the_top_bar(seeded: PortalSession) -> None:

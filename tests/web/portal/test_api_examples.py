@@ -82,7 +82,7 @@ def test_the_shown_launch_call_starts_a_lease_with_the_form_values(portal: Porta
         lease = Lease.objects.get(name="by-call")
     assert (lease.quantity, lease.max_duration_s, lease.offering_id) == (2, 7200, offering("3g.40gb").pk)
     _, found = said(portal, quote)
-    assert found["at_most"] == {"amount": "12.000000", "currency": "EUR"}
+    assert found["hold"] == {"amount": "12.000000", "currency": "EUR"}
 
 
 @pytest.mark.parametrize(

@@ -65,13 +65,13 @@ class VatLineOut(serializers.Serializer[Any]):
     treatment = serializers.CharField()
     country = serializers.CharField()
     category = serializers.CharField()
-    per_cent = serializers.CharField(allow_null=True)
+    percent = serializers.CharField(allow_null=True)
     vat_id = serializers.CharField()
     net = MoneyOut()
     tax = MoneyOut()
     tax_own = MoneyOut(allow_null=True, help_text="In the supplier's currency; null without an exchange rate.")
-    invoices = serializers.IntegerField()
-    credit_notes = serializers.IntegerField()
+    invoice_count = serializers.IntegerField()
+    credit_note_count = serializers.IntegerField()
 
 
 class AccountingMonthOut(serializers.Serializer[Any]):
@@ -170,13 +170,13 @@ def _vat_out(each: vat_report.VatLine) -> dict[str, Any]:
         "treatment": each.treatment,
         "country": each.country,
         "category": each.category,
-        "per_cent": None if each.rate_bp is None else format_rate_percent(each.rate_bp),
+        "percent": None if each.rate_bp is None else format_rate_percent(each.rate_bp),
         "vat_id": each.vat_id,
         "net": money_out(each.net, each.currency),
         "tax": money_out(each.tax, each.currency),
         "tax_own": None if each.tax_own is None else money_out(each.tax_own, each.own),
-        "invoices": each.invoices,
-        "credit_notes": each.credit_notes,
+        "invoice_count": each.invoices,
+        "credit_note_count": each.credit_notes,
     }
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db.models import BooleanField, Case, Q, Value, When
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from billing.domain.approvals import Approver
@@ -67,6 +68,7 @@ class OperatorApprovalRequestViewSet(ApprovalRows, CrossTenantViewSet):
 class OperatorApprovalLimitsOut(serializers.ModelSerializer[ApprovalLimit]):
     """Limits of a tenant's launches, and who set them."""
 
+    id = serializers.CharField(source="pk")
     tenant = NamedOut()
     limits = serializers.SerializerMethodField()
 
@@ -74,6 +76,7 @@ class OperatorApprovalLimitsOut(serializers.ModelSerializer[ApprovalLimit]):
         model = ApprovalLimit
         fields = ("id", "tenant", "set_by", "limits", "set_at", "set_by_label")
 
+    @extend_schema_field(ApprovalLimitsOut)
     def get_limits(self, row: ApprovalLimit) -> Any:
         return ApprovalLimitsOut(limits_out(row)).data
 

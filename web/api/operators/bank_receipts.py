@@ -1,7 +1,7 @@
 """Operators' API of money that came in by bank transfer."""
 
 from django.db.models import Prefetch
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,7 +10,7 @@ from billing.models import BankReceipt, BankReceiptPart, Invoice
 from billing.services.payments.bank_receipts import receipt_assignment, receipt_reversal
 from billing.services.payments.bank_receipts.receipt_records import ReceiptTerms, ReceiptUse, record_receipt
 from tenants.services.errors import ObjectNotFound
-from web.api.amounts import AmountField, money_out, require_amount
+from web.api.amounts import AmountField, MoneyOut, money_out, require_amount
 from web.api.base_views import validated_body
 from web.api.operators.base_views import TENANT_FILTER, TenantNamed, tenant_or_missing
 from web.api.operators.changes import ChangingViewSet, keyed, require_field
@@ -42,7 +42,7 @@ class OperatorBankReceiptOut(TenantNamed):
         fields = ("id", "amount", "left", "received_on", "reference", "payer", "payer_account", "waits", "invoices",
                   "recorded_at", "recorded_by", "reversed_at", "reversed_by", "reversal_reason")  # fmt: skip
 
-    @extend_schema(responses=dict[str, str])
+    @extend_schema_field(MoneyOut)
     def get_left(self, receipt: BankReceipt) -> dict[str, str]:
         return money_out(receipt.minor - sum(part.minor for part in receipt.parts.all()), receipt.currency)
 

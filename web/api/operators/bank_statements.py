@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -62,9 +62,9 @@ class EntryProposalOut(serializers.Serializer[Any]):
     tenant = serializers.CharField(source="tenant_id")
     invoices = serializers.SerializerMethodField()
     basis = serializers.CharField()
-    exact = serializers.BooleanField(help_text="It names the invoices and pays exactly what is due.")
+    is_exact = serializers.BooleanField(source="exact", help_text="It names the invoices and pays exactly what is due.")
 
-    @extend_schema(responses=serializers.ListField(child=serializers.CharField()))
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_invoices(self, match: Any) -> list[str]:
         return [invoice.id for invoice in match.invoices]
 
@@ -82,7 +82,7 @@ class BankEntryOut(serializers.ModelSerializer[BankEntry]):
                   "counterparty_account", "end_to_end_id", "bank_reference", "references", "remittance", "status",
                   "proposal", "receipt", "reason", "decided_at", "decided_by")  # fmt: skip
 
-    @extend_schema(responses=EntryProposalOut(allow_null=True))
+    @extend_schema_field(EntryProposalOut(allow_null=True))
     def get_proposal(self, entry: BankEntry) -> Any:
         match = self.context["proposed"].get(entry.pk)
         return match and EntryProposalOut(match).data

@@ -73,6 +73,8 @@ class ClusterChange(StrictSerializer):
 class OrphanOut(serializers.ModelSerializer[Orphan]):
     """An object of ours in a cluster that belongs to no lease."""
 
+    id = serializers.CharField(source="pk")
+
     class Meta:
         model = Orphan
         fields = ("id", "name", "found_at", "deletion_approved_at", "deletion_requested_at")
@@ -83,7 +85,7 @@ class OrphanDeletion(ReasonIn):
 
 
 class OrphanDeletionOut(serializers.Serializer[Any]):
-    approved = serializers.IntegerField(help_text="How many of them were waiting; they go within minutes.")
+    approved_count = serializers.IntegerField(help_text="How many of them were waiting; they go within minutes.")
 
 
 class ClusterActs(ETagViewSet, OperatorViewSet):
@@ -162,7 +164,7 @@ class ClusterActs(ETagViewSet, OperatorViewSet):
         body = validated_body(OrphanDeletion, request)
         why = eviction.clean_reason(body["reason"])
         count = orphan_removal.approve_removal(_owner_of_orphans(cluster), body["names"], why=why, **self.by)
-        return Response({"approved": count})
+        return Response({"approved_count": count})
 
 
 def _owner_of_orphans(cluster: Cluster) -> str | None:

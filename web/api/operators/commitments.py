@@ -26,7 +26,7 @@ class CommitmentCreate(StrictSerializer):
     tenant = serializers.CharField(max_length=40)
     offering = serializers.CharField(max_length=40)
     units = serializers.IntegerField(min_value=1)
-    per_hour = serializers.CharField(
+    price_per_hour = serializers.CharField(
         max_length=40, help_text="Price per unit-hour in the tenant's currency, for example 1.99."
     )
     since = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: starts now.")
@@ -57,7 +57,7 @@ class OperatorCommitmentViewSet(CommitmentRows, CrossTenantViewSet):
             tenant_or_missing(body["tenant"]),
             offering_or_missing(body["offering"]),
             units=body["units"],
-            nano_per_hour=price_list.parse_nano_per_hour(body["per_hour"]),
+            nano_per_hour=price_list.parse_nano_per_hour(body["price_per_hour"]),
             since=body["since"] or self.now,
             until=body["until"],
             **self.by,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Prefetch
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from billing.models import Correction, TenantCorrection
@@ -30,10 +30,10 @@ class LineChangeOut(serializers.Serializer[Any]):
     project = serializers.CharField()
     offering = serializers.CharField()
     price_version = serializers.CharField()
-    leases = serializers.IntegerField()
+    lease_count = serializers.IntegerField()
     unit_seconds = serializers.IntegerField()
-    before = MoneyOut()
-    after = MoneyOut()
+    amount_before = MoneyOut()
+    amount_after = MoneyOut()
     tax = MoneyOut(help_text="Tax on the amount; for an open month it is calculated when the month is closed.")
     final = serializers.BooleanField()
 
@@ -50,15 +50,18 @@ class TenantCorrectionOut(serializers.ModelSerializer[TenantCorrection]):
         model = TenantCorrection
         fields = ("tenant", "amount", "status", "settled_at", "last_error", "changes")
 
-    @extend_schema(responses=LineChangeOut(many=True))
+    @extend_schema_field(LineChangeOut(many=True))
     def get_changes(self, share: TenantCorrection) -> list[dict[str, Any]]:
         currency = share.correction.currency
         return [
             {
                 **{name: each[name] for name in
-                   ("invoice", "number", "month", "line", "project", "offering", "leases", "unit_seconds", "final")},
+                   ("invoice", "number", "month", "line", "project", "offering", "unit_seconds", "final")},
+                "lease_count": each["leases"],
                 "price_version": str(each["version"]),
-                **{name: money_out(each[name], currency) for name in ("before", "after", "tax")},
+                "amount_before": money_out(each["before"], currency),
+                "amount_after": money_out(each["after"], currency),
+                "tax": money_out(each["tax"], currency),
             }
             for each in share.diff
         ]  # fmt: skip
@@ -72,7 +75,7 @@ class CorrectionOut(serializers.ModelSerializer[Correction]):
 
     lease = serializers.CharField(source="lease_id")
     price_version = serializers.CharField(source="price_version_id", allow_null=True)
-    per_hour = HourlyPriceField(allow_null=True, help_text="Correct price.")
+    price_per_hour = HourlyPriceField(allow_null=True, help_text="Correct price of one unit.")
     amount = AmountField(help_text="Total absolute change of all lines, before tax.")
     needs_two = serializers.BooleanField(help_text="Whether two approvers are required.")
     seal = serializers.CharField(help_text="Hash of the preview; required for approval.")
@@ -82,9 +85,9 @@ class CorrectionOut(serializers.ModelSerializer[Correction]):
 
     class Meta:
         model = Correction
-        fields = ("id", "kind", "lease", "charge", "price_version", "per_hour", "since", "until", "reason", "amount",
-                  "needs_two", "seal", "status", "author", "proposed_at", "approver", "approved_at", "second_approver",
-                  "second_approved_at", "closed_at", "shares")  # fmt: skip
+        fields = ("id", "kind", "lease", "charge", "price_version", "price_per_hour", "since", "until", "reason",
+                  "amount", "needs_two", "seal", "status", "author", "proposed_at", "approver", "approved_at",
+                  "second_approver", "second_approved_at", "closed_at", "shares")  # fmt: skip
 
 
 class LeaseCorrectionCreate(StrictSerializer):
@@ -95,7 +98,9 @@ class LeaseCorrectionCreate(StrictSerializer):
 
 
 class PriceCorrectionCreate(StrictSerializer):
-    per_hour = serializers.CharField(max_length=MAX_PRICE_LENGTH, help_text="Correct price per hour, for example 3.79.")
+    price_per_hour = serializers.CharField(
+        max_length=MAX_PRICE_LENGTH, help_text="Correct price per hour, for example 3.79."
+    )
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     reason = serializers.CharField(max_length=MAX_REASON_LENGTH, help_text="Visible to tenants.")

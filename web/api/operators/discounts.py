@@ -40,7 +40,7 @@ class CampaignCreate(DiscountTermsIn):
     code = serializers.CharField(max_length=60)
     since = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: at once.")
     until = serializers.DateTimeField(allow_null=True, default=None)
-    most = serializers.IntegerField(
+    max_redemptions = serializers.IntegerField(
         min_value=1, allow_null=True, default=None, help_text="Maximum number of redemptions."
     )
 
@@ -76,10 +76,14 @@ class DiscountChange(StrictSerializer):
 class CampaignOut(DiscountTermsOut, serializers.ModelSerializer[Campaign]):
     """A code, what it grants, and how often it was redeemed."""
 
+    max_redemptions = serializers.IntegerField(source="most", allow_null=True)
+    created_by_label = serializers.CharField(source="created_by")
+    redemption_count = serializers.IntegerField(source="redeemed")
+
     class Meta:
         model = Campaign
         fields = ("id", "code", "name", "percent", "amount", "offerings", "price_classes", "since", "until",
-                  "months", "most", "redeemed", "created_by", "created_at")  # fmt: skip
+                  "months", "max_redemptions", "redemption_count", "created_by_label", "created_at")  # fmt: skip
 
 
 class OperatorDiscountOut(TenantNamed, DiscountOut):
@@ -103,7 +107,9 @@ class OperatorCampaignViewSet(CrossTenantViewSet):
     @OperatorAct(CampaignCreate)
     def create(self, body: dict[str, Any]) -> Campaign:
         """Create a code; a code that ever existed cannot be created again."""
-        about = RedemptionLimits(**{name: body[name] for name in ("since", "until", "months", "most")})
+        about = RedemptionLimits(
+            **{name: body[name] for name in ("since", "until", "months")}, most=body["max_redemptions"]
+        )
         return campaigns.create_campaign(body["code"], parse_terms(body, body["currency"]), about, **self.by)
 
     @OperatorAct(CampaignChange, find=campaigns.get_campaign)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from billing.models import Dispute, DisputeStatus
@@ -40,7 +40,7 @@ class OperatorDisputeDetailOut(OperatorDisputeOut):
     class Meta(ChargeDisputeOut.Meta):
         fields = (*ChargeDisputeOut.Meta.fields, "leases")  # type: ignore[assignment]
 
-    @extend_schema(responses=DisputedLeaseOut(many=True))
+    @extend_schema_field(DisputedLeaseOut(many=True))
     def get_leases(self, dispute: Dispute) -> Any:
         found: Any = disputed_usage.usage_on_line(dispute.line, most=MAX_LEASES)
         return DisputedLeaseOut(found, many=True).data

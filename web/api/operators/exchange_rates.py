@@ -19,11 +19,12 @@ class ExchangeRateOut(serializers.ModelSerializer[ExchangeRate]):
     """Price of a currency on a day, in the supplier's currency."""
 
     own_currency = serializers.CharField(source="own")
+    created_by_label = serializers.CharField(source="created_by")
     rate = serializers.SerializerMethodField(help_text="Of one unit, with six decimals.")
 
     class Meta:
         model = ExchangeRate
-        fields = ("id", "currency", "own_currency", "day", "rate", "source", "created_by", "created_at")
+        fields = ("id", "currency", "own_currency", "day", "rate", "source", "created_by_label", "created_at")
 
     def get_rate(self, row: ExchangeRate) -> str:
         return format_fixed_point(row.rate, exchange_rates.RATE_PLACES)

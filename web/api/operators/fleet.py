@@ -61,12 +61,12 @@ class EvictionOut(serializers.Serializer[Any]):
 
 
 class FindingOut(serializers.Serializer[Any]):
-    """Result of one check: what was seen, why it matters, and how to fix it."""
+    """Result of one check: what was found, why it matters, and how to fix it."""
 
     name = serializers.CharField()
     outcome = serializers.ChoiceField(choices=[each.value for each in CheckOutcome])
-    seen = serializers.CharField()
-    why = serializers.CharField()
+    found = serializers.CharField(source="seen")
+    explanation = serializers.CharField(source="why")
     fix = serializers.CharField()
 
 
@@ -77,7 +77,7 @@ class NotSimulated(ProblemError):
 class ExaminationOut(CompletePage):
     """Result of the last examination; times are null where none was requested or finished."""
 
-    asked_at = serializers.DateTimeField(allow_null=True)
+    requested_at = serializers.DateTimeField(allow_null=True)
     done_at = serializers.DateTimeField(allow_null=True)
     items = FindingOut(many=True)
 
@@ -94,8 +94,8 @@ class ClusterViewSet(ClusterActs, OperatorViewSet):
     def examination(self, request: Request, pk: str) -> Response:
         """Return the result of the cluster's last examination."""
         last = ClusterExamination.objects.filter(cluster=self.get_object()).first()
-        answer = complete_page(last.findings if last else [])
-        answer.data |= {"asked_at": last and last.asked_at, "done_at": last and last.done_at}
+        answer = complete_page(FindingOut(last.findings if last else [], many=True).data)
+        answer.data |= {"requested_at": last and last.asked_at, "done_at": last and last.done_at}
         return answer
 
     @extend_schema(request=None, responses={202: None}, filters=False)

@@ -60,13 +60,13 @@ class OperatorRefundOut(GatewayTransactionOut):
 
     tenant = NamedOut()
     payment = serializers.CharField(source="payment_id")
-    why = serializers.CharField(help_text="Reason for the refund.")
+    refund_reason = serializers.CharField(source="why", help_text="Reason for the refund.")
     last_error = serializers.CharField(help_text="Why a pending refund is not settled yet, for people.")
 
     class Meta:
         model = Refund
         fields = (
-            *("tenant", "id", "payment", "status", "amount", "gateway", "why", "reference", "code", "reason"),
+            *("tenant", "id", "payment", "status", "amount", "gateway", "refund_reason", "reference", "code", "reason"),
             *("last_error", "opened_at", "settled_at", "returned_at"),
         )
 

@@ -14,7 +14,7 @@ from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus
 from broker.services.reports.gpu_usage import FLEET_FILTERS, FleetGpu, UnitUse
-from web.api.amounts import MoneyOut, hourly_price_out
+from web.api.amounts import PriceOut, hourly_price_out
 from web.api.base_views import OLDEST_FIRST
 from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
@@ -35,16 +35,16 @@ class SliceLeaseOut(serializers.Serializer[Any]):
     state = serializers.ChoiceField(choices=[each.value for each in LeaseState])
     since = serializers.DateTimeField()
     ends_at = serializers.DateTimeField(allow_null=True)
-    per_hour = MoneyOut(allow_null=True)
+    price_per_hour = PriceOut(allow_null=True)
 
 
 class GpuSectionOut(serializers.Serializer[Any]):
-    """Adjacent memory slices with the same use; `held` is null without a lease."""
+    """Adjacent memory slices with the same use; `held_by` is null without a lease."""
 
     start = serializers.IntegerField()
     size = serializers.IntegerField()
     use = serializers.ChoiceField(choices=[each.value for each in UnitUse])
-    held = SliceLeaseOut(allow_null=True)
+    held_by = SliceLeaseOut(allow_null=True)
 
 
 class OperatorGpuOut(serializers.Serializer[Any]):
@@ -59,8 +59,8 @@ class OperatorGpuOut(serializers.Serializer[Any]):
     gpu_model = serializers.CharField()
     health = serializers.ChoiceField(choices=GpuHealth.choices)
     health_reason = serializers.CharField()
-    units = serializers.IntegerField(help_text="Number of memory slices; slice sizes are given in them.")
-    parts = GpuSectionOut(many=True)
+    memory_slices = serializers.IntegerField(help_text="Their number; sizes of slices are given in them.")
+    sections = GpuSectionOut(many=True)
 
 
 def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]
                 "state": run.slice.state.value,
                 "since": run.slice.since,
                 "ends_at": run.slice.ends_at,
-                "per_hour": hourly_price_out(*price) if price else None,
+                "price_per_hour": hourly_price_out(*price) if price else None,
             }
-        parts.append({"start": run.start, "size": run.size, "use": run.use.value, "held": held})
+        parts.append({"start": run.start, "size": run.size, "use": run.use.value, "held_by": held})
     return {
         "id": gpu.id,
         "where": gpu.location,
@@ -92,8 +92,8 @@ def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]
         "gpu_model": gpu.model,
         "health": gpu.health.value,
         "health_reason": gpu.health_reason,
-        "units": gpu.grid,
-        "parts": parts,
+        "memory_slices": gpu.grid,
+        "sections": parts,
     }
 
 

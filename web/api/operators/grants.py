@@ -39,7 +39,7 @@ class GrantCreate(StrictSerializer):
         default=new_grants.DEFAULT_PRIORITY,
         help_text="Grants of a lower number are used first.",
     )
-    until = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: no expiry.")
+    expires_at = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: no expiry.")
 
 
 class OperatorGrantViewSet(GrantChangeMixin, GrantRows, CrossTenantViewSet):
@@ -55,7 +55,7 @@ class OperatorGrantViewSet(GrantChangeMixin, GrantRows, CrossTenantViewSet):
         tenant = tenant_or_missing(body["tenant"])
         project, offering = self._scope_of(tenant, body)
         minor = require_amount("amount", body["amount"], tenant.currency)
-        terms = GrantTerms(minor, body["reason"], project, offering, body["priority"], body["until"])
+        terms = GrantTerms(minor, body["reason"], project, offering, body["priority"], body["expires_at"])
         return new_grants.give_grant(tenant, terms, idem=f"api {ids.new('gra')}", **self.by)
 
     def _scope_of(self, tenant: Tenant, body: dict[str, Any]) -> tuple[Project | None, Offering | None]:

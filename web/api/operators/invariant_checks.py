@@ -19,7 +19,7 @@ class InvariantCheckOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     description = serializers.CharField()
     holds = serializers.BooleanField()
-    found = serializers.IntegerField()
+    found_count = serializers.IntegerField(source="found")
     examples = serializers.ListField(child=serializers.CharField())
     checked_at = serializers.DateTimeField()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from broker.domain.repartition.gpu_layouts import GpuLayout
@@ -33,16 +33,16 @@ class GpuLayoutChangeOut(serializers.Serializer[Any]):
     """One GPU of a layout change: its layout before and after."""
 
     gpu_index = serializers.IntegerField()
-    before = serializers.DictField(child=serializers.IntegerField())
-    wanted = serializers.DictField(child=serializers.IntegerField())
+    profiles_before = serializers.DictField(child=serializers.IntegerField())
+    profiles_after = serializers.DictField(child=serializers.IntegerField())
 
 
 class LayoutStepOut(serializers.ModelSerializer[RepartitionLogEntry]):
-    actor = serializers.CharField(source="actor_label")
+    reason = serializers.CharField(source="why")
 
     class Meta:
         model = RepartitionLogEntry
-        fields = ("seq", "step", "at", "why", "actor")
+        fields = ("seq", "step", "at", "reason", "actor_label")
 
 
 class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
@@ -51,24 +51,31 @@ class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
     node = serializers.CharField(source="node_id")
     node_name = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster_id")
+    step_since = serializers.DateTimeField(source="step_at")
+    step_reason = serializers.CharField(source="why")
+    attempt_count = serializers.IntegerField(source="attempts")
     gpus = serializers.SerializerMethodField()
     steps = serializers.SerializerMethodField()
 
     class Meta:
         model = Repartition
-        fields = ("id", "cluster", "node", "node_name", "step", "step_at", "why", "planned_at", "attempts", "gpus",
-                  "steps")  # fmt: skip
+        fields = ("id", "cluster", "node", "node_name", "step", "step_since", "step_reason", "planned_at",
+                  "attempt_count", "gpus", "steps")  # fmt: skip
 
-    @extend_schema(responses=GpuLayoutChangeOut(many=True))
+    @extend_schema_field(GpuLayoutChangeOut(many=True))
     def get_gpus(self, change: Repartition) -> list[dict[str, Any]]:
         """Return every GPU of the node, before and after."""
         before, nothing = layouts_from_stored(change.before), GpuLayout()
         return [
-            {"gpu_index": index, "before": dict(before.get(index, nothing).counts), "wanted": dict(cut.counts)}
+            {
+                "gpu_index": index,
+                "profiles_before": dict(before.get(index, nothing).counts),
+                "profiles_after": dict(cut.counts),
+            }
             for index, cut in sorted(change.layouts.items())
         ]
 
-    @extend_schema(responses=LayoutStepOut(many=True))
+    @extend_schema_field(LayoutStepOut(many=True))
     def get_steps(self, change: Repartition) -> Any:
         """Return its steps in order."""
         steps = sorted(change.steps.all(), key=lambda step: step.seq)
@@ -114,8 +121,8 @@ class LayoutChangeViewSet(OperatorViewSet):
 class CurrentLayoutChangeOut(serializers.Serializer[Any]):
     id = serializers.CharField()
     step = serializers.CharField()
-    step_at = serializers.DateTimeField()
-    why = serializers.CharField()
+    step_since = serializers.DateTimeField()
+    step_reason = serializers.CharField()
     gpus = GpuLayoutOut(many=True)
 
 
@@ -138,8 +145,8 @@ def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[
         current_change = change and {
             "id": change.pk,
             "step": change.step,
-            "step_at": change.step_at,
-            "why": change.why,
+            "step_since": change.step_at,
+            "step_reason": change.why,
             "gpus": layout_rows(change.layouts),
         }
         gpus = layout_rows(views[pk])

@@ -6,7 +6,7 @@ It shows what the operators' pages show, and no more.
 from typing import Any
 
 from django.db.models.functions import Coalesce
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -18,7 +18,7 @@ from broker.models import Allocation, Lease, Transition
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports.inventory_history import transitions_of
 from web.api.base_views import complete_page
-from web.api.lease_serializers import LEASE_STATES, ConditionOut, TransitionOut, page_of
+from web.api.lease_serializers import LEASE_STATES, ConditionOut, TransitionActorOut, TransitionOut, page_of
 from web.api.leases import LeaseRows
 from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn
 from web.api.operators.corrections import CorrectionOut, LeaseCorrectionCreate, OperatorCorrectionViewSet
@@ -35,25 +35,24 @@ class OperatorLeaseOut(serializers.ModelSerializer[Lease]):
     region = serializers.CharField(source="offering.region")
     price_class = serializers.CharField(source="offering.price_class")
     conditions = serializers.SerializerMethodField()
-    queues_since = serializers.SerializerMethodField()
-    requested_by = serializers.CharField(source="requested_by_label")
+    queued_since = serializers.SerializerMethodField()
 
     class Meta:
         model = Lease
         fields = ("id", "name", "tenant", "project", "offering", "offering_label", "region", "price_class",
-                  "quantity", "same_node", "topology", "state", "conditions", "pending_reason", "queues_since",
-                  "requested_by", "created_at", "active_at", "ends_at", "ended_at", "end_reason", "generation",
+                  "quantity", "same_node", "topology", "state", "conditions", "pending_reason", "queued_since",
+                  "requested_by_label", "created_at", "active_at", "ends_at", "ended_at", "end_reason", "generation",
                   "due_at")  # fmt: skip
 
-    @extend_schema(responses=ConditionOut(many=True))
+    @extend_schema_field(ConditionOut(many=True))
     def get_conditions(self, lease: Lease) -> list[dict[str, Any]]:
         """Return its conditions, beside its state."""
         return [
             {"type": kind, "status": True, "message": message} for kind, message in sorted(lease.conditions.items())
         ]
 
-    @extend_schema(responses=serializers.DateTimeField(allow_null=True))
-    def get_queues_since(self, lease: Lease) -> Any:
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_queued_since(self, lease: Lease) -> Any:
         """Return since when it has been queued; null if it is not queued."""
         return lease.queues_since if lease.state == "queued" else None
 
@@ -61,18 +60,19 @@ class OperatorLeaseOut(serializers.ModelSerializer[Lease]):
 class OperatorTransitionOut(TransitionOut):
     """A transition of a lease, naming the operator who caused it, if one did."""
 
+    @extend_schema_field(TransitionActorOut)
     def get_actor(self, step: Transition) -> dict[str, str]:
         """Return the actor."""
         return {"kind": step.actor_kind, "label": step.actor_label}
 
 
 class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
-    """Leases of all tenants; the queue is `state=queued&sort=since`, oldest first."""
+    """Leases of all tenants; the queue is `state=queued&sort=queued_since`, oldest first."""
 
     area = "leases"
     serializer_class, audit_action = OperatorLeaseOut, "leases"
-    rows = LeaseRows.rows.select_related("tenant").annotate(since=Coalesce("requeued_at", "created_at"))
-    sorts = ("-id", "id", "since", "-since")
+    rows = LeaseRows.rows.select_related("tenant").annotate(queued_since=Coalesce("requeued_at", "created_at"))
+    sorts = ("-id", "id", "queued_since", "-queued_since")
     search_in = ("name", "id", "tenant__name")
     filters = TENANT_FILTER | LeaseRows.filters
 

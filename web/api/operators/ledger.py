@@ -26,7 +26,7 @@ ACCOUNT_TYPES = [each.value for each in AccountType]
 class LedgerAccountOut(serializers.Serializer[Any]):
     """One side of a transfer."""
 
-    id = serializers.IntegerField(source="pk")
+    id = serializers.CharField(source="pk")
     type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
     name = serializers.SerializerMethodField()
 
@@ -40,34 +40,36 @@ class LedgerTransferOut(serializers.ModelSerializer[LedgerTransfer]):
     It never changes; a mistake is reversed by another transfer.
     """
 
+    id = serializers.CharField(source="pk")
     tenant = serializers.CharField(source="tenant_id")
-    debit = LedgerAccountOut(source="debit_account")
-    credit = LedgerAccountOut(source="credit_account")
+    debit_account = LedgerAccountOut()
+    credit_account = LedgerAccountOut()
     amount = AmountField()
-    ref = serializers.CharField(help_text="ID of the invoice or other object.")
-    reverses = serializers.IntegerField(
+    subject_id = serializers.CharField(source="ref", help_text="ID of the invoice or other object.")
+    reverses = serializers.CharField(
         source="reverses_id", allow_null=True, help_text="The transfer that this one reverses."
     )
-    idem = serializers.CharField(help_text="Unique name of the booked event.")
+    idempotency_key = serializers.CharField(source="idem", help_text="Unique name of the booked event.")
     at = serializers.DateTimeField(help_text="When the booked event happened.")
     recorded_at = serializers.DateTimeField(help_text="When it was written.")
 
     class Meta:
         model = LedgerTransfer
-        fields = ("id", "tenant", "kind", "ref", "debit", "credit", "amount", "at", "recorded_at", "reverses", "idem")
+        fields = ("id", "tenant", "kind", "subject_id", "debit_account", "credit_account", "amount", "at",
+                  "recorded_at", "reverses", "idempotency_key")  # fmt: skip
 
 
-REF = OpenApiParameter("ref", str, description="Only transfers of this object, for example an invoice.")
+SUBJECT = OpenApiParameter("subject_id", str, description="Only transfers of this object, for example an invoice.")
 
 
-@extend_schema_view(list=extend_schema(parameters=[REF]))
+@extend_schema_view(list=extend_schema(parameters=[SUBJECT]))
 class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     """Transfers of all tenants."""
 
     area = "billing"
     serializer_class, audit_action = LedgerTransferOut, "ledger"
     rows = LedgerTransfer.objects.select_related("debit_account", "credit_account")
-    parameters = frozenset({"ref"})
+    parameters = frozenset({"subject_id"})
     filters = TENANT_FILTER | {
         "kind": QueryFilter("kind", choices=tuple(TransferKind.values)),
         "at__gte": QueryFilter("at__gte", "moment"),
@@ -75,9 +77,9 @@ class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     }
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        found, ref = super().filter_queryset(queryset), self.request.query_params.get("ref", "")
+        found, ref = super().filter_queryset(queryset), self.request.query_params.get("subject_id", "")
         if len(ref) > MAX_VALUE_LENGTH:
-            raise ValidationError({"ref": f"May have at most {MAX_VALUE_LENGTH} characters."})
+            raise ValidationError({"subject_id": f"May have at most {MAX_VALUE_LENGTH} characters."})
         return found.for_ref(ref) if ref else found  # type: ignore[attr-defined]
 
 
@@ -87,7 +89,7 @@ class TrialBalanceLineOut(serializers.Serializer[Any]):
     type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
     name = serializers.CharField()
     currency = serializers.CharField()
-    accounts = serializers.IntegerField()
+    account_count = serializers.IntegerField()
     debit = MoneyOut()
     credit = MoneyOut()
 
@@ -109,7 +111,7 @@ class OperatorTrialBalanceViewSet(CrossTenantViewSet):
                     "type": line.type,
                     "name": account_name(line.type),
                     "currency": line.currency,
-                    "accounts": line.accounts,
+                    "account_count": line.accounts,
                     "debit": money_out(line.debit, line.currency),
                     "credit": money_out(line.credit, line.currency),
                 }

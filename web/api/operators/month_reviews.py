@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -32,7 +32,7 @@ class MonthReviewOut(serializers.Serializer[Any]):
     decided_by = serializers.CharField(source="month.decided_by")
     blocked_reason = serializers.CharField(source="month.blocked_reason")
 
-    @extend_schema(responses=MoneyOut(allow_null=True))
+    @extend_schema_field(MoneyOut(allow_null=True))
     def get_total(self, reviewed: ReviewedMonth) -> dict[str, str] | None:
         draft = reviewed.draft
         return money_out(draft.total, draft.currency) if draft else None

@@ -21,12 +21,12 @@ class TenantCreate(StrictSerializer):
     )
     currency = serializers.CharField(max_length=3, help_text="ISO 4217 code, such as EUR.")
     time_zone = NameField(max_length=60, required=False, default=UTC)
-    payment = serializers.ChoiceField(PaymentTerms.choices, required=False, default=PaymentTerms.INVOICE)
+    payment_terms = serializers.ChoiceField(PaymentTerms.choices, required=False, default=PaymentTerms.INVOICE)
 
 
 class TenantRelease(StrictSerializer):
     reason = serializers.CharField(max_length=500, help_text="Visible to the tenant and other operators.")
-    payment = serializers.ChoiceField(
+    payment_terms = serializers.ChoiceField(
         PaymentTerms.choices, required=False, default=PaymentTerms.INVOICE, help_text="How it pays from now on."
     )
 
@@ -47,7 +47,7 @@ class NewTenantActs(CrossTenantViewSet):
         tenant, _ = tenant_creation.create_for_owner(
             WantedTenant(body["name"], body["country"].upper(), body["currency"].upper(), body["time_zone"]),
             owner_email=body["owner_email"],
-            payment=body["payment"],
+            payment=body["payment_terms"],
             **self.by,
         )
         return tenant
@@ -55,7 +55,7 @@ class NewTenantActs(CrossTenantViewSet):
     @OperatorAct(TenantRelease)
     def release(self, tenant: Tenant, body: dict[str, Any]) -> Tenant:
         """Lift the limits of a new tenant, and set how it pays."""
-        return tenant_release.release_tenant(tenant, why=body["reason"], payment=body["payment"], **self.by)
+        return tenant_release.release_tenant(tenant, why=body["reason"], payment=body["payment_terms"], **self.by)
 
     @OperatorAct(TenantCurrency)
     def currency(self, tenant: Tenant, body: dict[str, Any]) -> Tenant:

@@ -21,6 +21,8 @@ class QueuedEmailOut(serializers.ModelSerializer[QueuedEmail]):
     tenant = NamedOut()
     kind = serializers.CharField(help_text="For example `invoice-final` or `budget-stop`.")
     subject_id = serializers.CharField(help_text="ID of the reported object.")
+    created_at = serializers.DateTimeField(source="made_at")
+    attempt_count = serializers.IntegerField(source="attempts")
     due_at = serializers.DateTimeField(allow_null=True, help_text="Next automatic retry; null: none.")
     last_error = serializers.CharField(help_text="Last error.")
     undelivered_reason = serializers.CharField(
@@ -37,9 +39,9 @@ class QueuedEmailOut(serializers.ModelSerializer[QueuedEmail]):
             "id",
             "kind",
             "subject_id",
-            "made_at",
+            "created_at",
             "due_at",
-            "attempts",
+            "attempt_count",
             "sent_at",
             "last_error",
             "undelivered_reason",

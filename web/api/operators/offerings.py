@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Q
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -24,7 +24,8 @@ from broker.services.inventory import gpu_catalogue, offering_admin
 from broker.services.inventory.offering_admin import MAX_AMOUNT, MAX_NOTICE_S, MAX_RUNTIME_S
 from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
-from web.api.amounts import MoneyOut, hourly_price_out, money_out, running_total_out
+from tenants.services.errors import InvalidValue
+from web.api.amounts import MoneyOut, PriceOut, hourly_price_out, money_out, running_total_out
 from web.api.offerings import OFFERING_FIELDS, RESOURCE_TEXTS, OfferingRows
 from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field, tenant_or_missing
 from web.api.operators.price_versions import OperatorPriceVersionOut, OperatorPriceVersionViewSet
@@ -36,7 +37,7 @@ from web.http.idempotency import idempotent
 class ScheduledPriceOut(serializers.Serializer[Any]):
     """A price and the moment it takes effect."""
 
-    per_hour = MoneyOut()
+    price_per_hour = PriceOut()
     since = serializers.DateTimeField()
 
 
@@ -45,7 +46,7 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
 
     gpu_model = serializers.CharField(source="gpu_model_id")
     free_now = serializers.SerializerMethodField()
-    live_leases = serializers.IntegerField(source="live")
+    live_lease_count = serializers.IntegerField(source="live")
     price_now = serializers.SerializerMethodField()
     price_next = serializers.SerializerMethodField()
     tax_category = serializers.SerializerMethodField()
@@ -58,36 +59,36 @@ class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
             "spot_min_runtime_s",
             "state",
             "free_now",
-            "live_leases",
+            "live_lease_count",
             "price_now",
             "price_next",
             "tax_category",
         )
         extra_kwargs = RESOURCE_TEXTS
 
-    @extend_schema(responses=serializers.IntegerField(allow_null=True))
+    @extend_schema_field(serializers.IntegerField(allow_null=True))
     def get_free_now(self, offering: Offering) -> Any:
         """Return how many could start now, counted separately; null if not on sale."""
         return self.context["free"].get(offering.pk)
 
-    @extend_schema(responses=ScheduledPriceOut(allow_null=True))
+    @extend_schema_field(ScheduledPriceOut(allow_null=True))
     def get_price_now(self, offering: Offering) -> Any:
         """Return its list price; null if it has none and cannot be leased."""
         return self._price("now", offering)
 
-    @extend_schema(responses=ScheduledPriceOut(allow_null=True))
+    @extend_schema_field(ScheduledPriceOut(allow_null=True))
     def get_price_next(self, offering: Offering) -> Any:
         """Return the next scheduled price."""
         return self._price("next", offering)
 
-    @extend_schema(responses=serializers.ChoiceField(choices=TaxCategory.choices))
+    @extend_schema_field(serializers.ChoiceField(choices=TaxCategory.choices))
     def get_tax_category(self, offering: Offering) -> Any:
         """Return the category its tax rate follows from."""
         return self.context["tax"].get(offering.pk, TaxCategory.STANDARD)
 
     def _price(self, when: str, offering: Offering) -> Any:
         found = self.context[when].get(offering.pk)
-        return found and {"per_hour": hourly_price_out(found.nano_per_hour, found.currency), "since": found.since}
+        return found and {"price_per_hour": hourly_price_out(found.nano_per_hour, found.currency), "since": found.since}
 
 
 class TierIn(StrictSerializer):
@@ -95,7 +96,10 @@ class TierIn(StrictSerializer):
 
     from_hours = serializers.CharField(max_length=24)
     until_hours = serializers.CharField(max_length=24, allow_null=True, default=None)
-    price = serializers.CharField(max_length=40)
+    price_per_hour = serializers.CharField(max_length=40, required=False, help_text="Not of a package.")
+    package_price = serializers.CharField(
+        max_length=40, required=False, help_text="Of a package: the price of all its hours."
+    )
 
 
 class PriceCreate(StrictSerializer):
@@ -109,7 +113,7 @@ class PriceCreate(StrictSerializer):
     zero is accepted only with `free`.
     """
 
-    per_hour = serializers.CharField(max_length=40)
+    price_per_hour = serializers.CharField(max_length=40)
     currency = serializers.CharField(max_length=3, default=settings.CURRENCY)
     since = serializers.DateTimeField(allow_null=True, default=None)
     tenant = serializers.CharField(max_length=40, allow_null=True, default=None)
@@ -127,7 +131,7 @@ class PriceImpactOut(serializers.Serializer[Any]):
 
     tenant = serializers.CharField()
     name = serializers.CharField()
-    leases = serializers.IntegerField()
+    lease_count = serializers.IntegerField()
     unit_seconds = serializers.IntegerField()
     was = MoneyOut()
     would_be = MoneyOut()
@@ -138,7 +142,7 @@ class PricePreviewOut(serializers.Serializer[Any]):
     """Charges of the last whole month (UTC), as they were and at this price."""
 
     offering = serializers.CharField()
-    per_hour = MoneyOut()
+    price_per_hour = PriceOut()
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     was = MoneyOut()
@@ -183,7 +187,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     serializer_class, audit_action = OperatorOfferingOut, "offerings"
     rows = Offering.objects.annotate(live=Count("lease", filter=~Q(lease__state="released")))
     filters = OfferingRows.filters | {"state": QueryFilter("state", choices=tuple(OfferingState.values))}
-    action_parameters = {"preview": frozenset({"per_hour", "currency", "tenant", "model", "tiers"})}
+    action_parameters = {"preview": frozenset({"price_per_hour", "currency", "tenant", "model", "tiers"})}
 
     def prepare(self, rows: list[Any]) -> list[Any]:
         ids, currency = [offering.pk for offering in rows], settings.CURRENCY
@@ -208,8 +212,8 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     )
     def price(self, offering: Offering, body: dict[str, Any]) -> PriceVersion:
         """Publish a price, or return the same existing one."""
-        nano = price_list.parse_nano_per_hour(body["per_hour"])
-        tiers = [TierInput(each["from_hours"], each["price"], each["until_hours"]) for each in body["tiers"]]
+        nano = price_list.parse_nano_per_hour(body["price_per_hour"])
+        tiers = [_tier_input(each, body["model"]) for each in body["tiers"]]
         price: dict[str, Any] = {
             "nano_per_hour": nano,
             "since": body["since"] or self.now,
@@ -257,7 +261,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         operation_id="ops_offerings_preview",
         responses=PricePreviewOut,
         parameters=[
-            OpenApiParameter("per_hour", str, description="A decimal such as 3.79. Default: the current price."),
+            OpenApiParameter("price_per_hour", str, description="A decimal such as 3.79. Default: the current price."),
             OpenApiParameter("currency", str, description="Default: the installation's currency."),
             OpenApiParameter("tenant", str, description="Preview as the price of this tenant, in its currency."),
             OpenApiParameter("model", str, description="flat, graduated, volume or package. Default: flat."),
@@ -268,7 +272,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
         query = request.query_params
-        currency, text = query.get("currency", settings.CURRENCY), query.get("per_hour", "")
+        currency, text = query.get("currency", settings.CURRENCY), query.get("price_per_hour", "")
         tenant = tenant_or_missing(query["tenant"]) if query.get("tenant") else None
         with self.read_scope():
             offering: Offering = self.find_row()
@@ -307,10 +311,18 @@ def _change_offering(offering: Offering, body: dict[str, Any], by: dict[str, Any
     return offering
 
 
+def _tier_input(tier: dict[str, Any], model: str) -> TierInput:
+    """Return a tier of a body with its price, or raise InvalidValue."""
+    name = "package_price" if model == PriceModel.PACKAGE else "price_per_hour"
+    if {name} != tier.keys() & {"package_price", "price_per_hour"}:
+        raise InvalidValue("tiers", f"A tier of this model has exactly one price, {name}.", fix=f"Send {name}.")
+    return TierInput(tier["from_hours"], tier[name], tier["until_hours"])
+
+
 def _preview_body(found: PricePreview) -> dict[str, Any]:
     return {
         "offering": found.offering.pk,
-        "per_hour": hourly_price_out(found.nano_per_hour, found.currency),
+        "price_per_hour": hourly_price_out(found.nano_per_hour, found.currency),
         "since": found.month.start,
         "until": found.month.end,
         "was": money_out(found.was_minor, found.currency),
@@ -324,7 +336,7 @@ def _impact_row(effect: TenantPriceEffect, currency: str) -> dict[str, Any]:
     return {
         "tenant": effect.tenant,
         "name": effect.name,
-        "leases": effect.leases,
+        "lease_count": effect.leases,
         "unit_seconds": effect.unit_seconds,
         "was": running_total_out(effect.was, currency),
         "would_be": running_total_out(effect.would_be, currency),

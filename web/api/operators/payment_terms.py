@@ -15,10 +15,12 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
     """
 
     tenant = NamedOut()
+    payment_terms = serializers.ChoiceField(PaymentTerms.choices, source="payment")
+    reason = serializers.CharField(source="why")
 
     class Meta:
         model = AccountTerms
-        fields = ("tenant", "payment", "account_status", "why", "since")
+        fields = ("tenant", "payment_terms", "account_status", "reason", "since")
 
 
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
@@ -29,6 +31,6 @@ class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     rows = AccountTerms.objects.select_related("tenant")
     sorts = OLDEST_FIRST
     filters = TENANT_FILTER | {
-        "payment": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
+        "payment_terms": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
         "account_status": QueryFilter("account_status", choices=tuple(AccountStatus.values)),
     }

@@ -32,10 +32,10 @@ class OperatorPriceVersionOut(PriceVersionOut):
 
     tenant = serializers.CharField(source="tenant_id", allow_null=True)
     tenant_name = serializers.CharField(allow_null=True, default=None)
-    created_by = serializers.CharField()
+    created_by_label = serializers.CharField(source="created_by")
 
     class Meta(PriceVersionOut.Meta):
-        fields = (*PriceVersionOut.Meta.fields, "tenant", "tenant_name", "created_by", "created_at")  # type: ignore[assignment]
+        fields = (*PriceVersionOut.Meta.fields, "tenant", "tenant_name", "created_by_label", "created_at")  # type: ignore[assignment]
 
 
 class PriceChange(StrictSerializer):
@@ -123,7 +123,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         """Propose another price for a period, for all tenants charged at it; returns the diff."""
         return correction_proposals.propose_price_correction(
             version,
-            nano_per_hour=price_list.parse_nano_per_hour(body["per_hour"]),
+            nano_per_hour=price_list.parse_nano_per_hour(body["price_per_hour"]),
             since=body["since"],
             until=body["until"],
             why=body["reason"],

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Prefetch
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,19 +33,54 @@ class RelocationOut(serializers.ModelSerializer[Relocation]):
     tenant = serializers.CharField(source="tenant_id")
     from_gpu = serializers.CharField(source="from_gpu_id")
     to_gpu = serializers.CharField(source="to_gpu_id")
+    position = serializers.IntegerField(source="n", help_text="Its position in the plan, from 1.")
+    state_since = serializers.DateTimeField(source="state_at")
+    state_reason = serializers.CharField(source="why")
 
     class Meta:
         model = Relocation
-        fields = ("id", "n", "lease", "lease_name", "tenant", "profile", "size", "from_gpu", "from_start", "to_gpu",
-                  "to_start", "cost_s", "gain_milli", "state", "state_at", "why", "not_before")  # fmt: skip
+        fields = ("id", "position", "lease", "lease_name", "tenant", "profile", "size", "from_gpu", "from_start",
+                  "to_gpu", "to_start", "cost_s", "gain_milli", "state", "state_since", "state_reason",
+                  "not_before")  # fmt: skip
 
 
 class RelocationEntryOut(serializers.ModelSerializer[RelocationLogEntry]):
-    actor = serializers.CharField(source="actor_label")
+    actor_label = serializers.CharField()
+    position = serializers.IntegerField(source="n", allow_null=True, help_text="Of its relocation; null: of the plan.")
+    reason = serializers.CharField(source="why")
 
     class Meta:
         model = RelocationLogEntry
-        fields = ("seq", "n", "state", "at", "why", "actor")
+        fields = ("seq", "position", "state", "at", "reason", "actor_label")
+
+
+class PlannedSliceOut(serializers.Serializer[Any]):
+    """A slice on a GPU, and the position of the relocation that moves it."""
+
+    start = serializers.IntegerField()
+    size = serializers.IntegerField()
+    position = serializers.IntegerField(allow_null=True)
+
+
+class PlannedGpuOut(serializers.Serializer[Any]):
+    """A GPU of a plan, before and after its relocations."""
+
+    gpu = serializers.CharField()
+    name = serializers.CharField()
+    memory_slices = serializers.IntegerField()
+    slices_before = PlannedSliceOut(many=True)
+    slices_after = PlannedSliceOut(many=True)
+
+
+def _planned_gpu(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return a GPU as its plan stores it, with names."""
+    drawn = {
+        f"slices_{when}": [
+            {"start": start, "size": size, "position": number or None} for start, size, number in stored[when]
+        ]
+        for when in ("before", "after")
+    }
+    return {"gpu": stored["gpu"], "name": stored["name"], "memory_slices": stored["grid"], **drawn}
 
 
 class RelocationPlanOut(serializers.ModelSerializer[RelocationPlan]):
@@ -57,16 +92,24 @@ class RelocationPlanOut(serializers.ModelSerializer[RelocationPlan]):
     room_for = serializers.CharField(
         read_only=True, help_text="ID of the queued lease that the plan makes room for; empty for none."
     )
-    moves = RelocationOut(many=True)
+    relocations = RelocationOut(many=True, source="moves")
+    state_since = serializers.DateTimeField(source="state_at")
+    state_reason = serializers.CharField(source="why")
+    gpus = serializers.SerializerMethodField()
     entries = serializers.SerializerMethodField()
 
     class Meta:
         model = RelocationPlan
         fields = ("id", "cluster", "cluster_name", "gpu_model", "reason", "room_for", "cost_s",
-                  "gain_milli", "gpus", "state", "state_at", "why", "proposed_at", "not_before",
-                  "moves", "entries")  # fmt: skip
+                  "gain_milli", "gpus", "state", "state_since", "state_reason", "proposed_at", "not_before",
+                  "relocations", "entries")  # fmt: skip
 
-    @extend_schema(responses=RelocationEntryOut(many=True))
+    @extend_schema_field(PlannedGpuOut(many=True))
+    def get_gpus(self, plan: RelocationPlan) -> list[dict[str, Any]]:
+        """Return its GPUs with the slices on them."""
+        return [_planned_gpu(each) for each in plan.gpus]
+
+    @extend_schema_field(RelocationEntryOut(many=True))
     def get_entries(self, plan: RelocationPlan) -> Any:
         """Return the steps of the plan and of its relocations, in order."""
         return RelocationEntryOut(sorted(plan.entries.all(), key=lambda entry: entry.seq), many=True).data
@@ -110,7 +153,7 @@ class RelocationPlanViewSet(CrossTenantViewSet, ETagViewSet):
         clusters = list(Cluster.objects.order_by("name"))
         for cluster in clusters:
             plan_proposals.request_planning(cluster, **self.by)
-        return Response({"clusters": len(clusters)}, status=202)
+        return Response({"cluster_count": len(clusters)}, status=202)
 
     @extend_schema(request=RelocationPlanChange)
     def partial_update(self, request: Request, pk: str) -> Response:

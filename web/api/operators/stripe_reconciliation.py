@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from billing.domain.money import EXPONENTS
+from billing.domain.stripe_amounts import DECIMALS, from_stripe
 from billing.domain.stripe_reconciliation import DifferenceKind
 from billing.models import StripeDifference, StripeEvent, StripeEventState, StripeReconciliationDay
 from billing.services.payments.stripe import book_differences, webhook_inbox
 from tenants.services import audit
 from tenants.services.errors import ProblemError
+from web.api.amounts import AmountField, MoneyOut, money_out
 from web.api.base_views import OLDEST_FIRST
 from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, ReasonIn, require_field
 from web.http.filters import QueryFilter
@@ -20,32 +24,41 @@ class NotOpen(ProblemError):
     code, status, title = "not-open", 409, "It needs no attention"
 
 
+class KnownAmountField(AmountField):
+    """Amount of a difference; null where there is none, or its currency is unknown."""
+
+    def to_representation(self, row: StripeDifference) -> dict[str, str] | None:
+        return super().to_representation(row) if row.currency in EXPONENTS else None
+
+
 class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
-    """A mismatch between our payment record, Stripe and the ledger for one payment.
+    """A mismatch between our payment record, Stripe and the ledger for one payment."""
 
-    Amounts are integers in each side's minor units.
-    """
-
+    id = serializers.CharField(source="pk")
     day = serializers.DateField(source="day.day")
     kind = serializers.ChoiceField(choices=[each.value for each in DifferenceKind])
-    ref = serializers.CharField(help_text="The payment, or the unknown invoice in Stripe.")
+    subject_id = serializers.CharField(source="ref", help_text="The payment, or the unknown invoice in Stripe.")
     description = serializers.CharField(help_text="Human-readable explanation of the difference.")
-    next_step = serializers.CharField(source="next", help_text="What to do about it.")
-    theirs = serializers.IntegerField(
-        allow_null=True, help_text="Stripe's integer; it counts some currencies its own way."
-    )
-    returned = serializers.IntegerField(
-        source="back", allow_null=True, help_text="Amount returned by a refund or chargeback."
-    )
+    fix = serializers.CharField(source="next", help_text="What to do about it.")
+    ours = KnownAmountField("ours", allow_null=True, help_text="By our payment record.")
+    theirs = serializers.SerializerMethodField(help_text="By Stripe.")
+    booked = KnownAmountField("booked", allow_null=True, help_text="By the ledger.")
+    returned_amount = KnownAmountField("back", allow_null=True, help_text="Returned by a refund or chargeback.")
     acknowledge_reason = serializers.CharField(source="why", help_text="Why it was acknowledged.")
 
     class Meta:
         model = StripeDifference
         fields = (
-            *("id", "day", "kind", "ref", "description", "next_step", "currency"),
-            *("ours", "theirs", "booked", "returned", "found_at", "seen_at"),
+            *("id", "day", "kind", "subject_id", "description", "fix", "currency"),
+            *("ours", "theirs", "booked", "returned_amount", "found_at", "seen_at"),
             *("acknowledged_at", "acknowledged_by", "acknowledge_reason"),
         )
+
+    @extend_schema_field(MoneyOut(allow_null=True))
+    def get_theirs(self, found: StripeDifference) -> dict[str, str] | None:
+        if found.theirs is None or found.currency not in EXPONENTS or found.currency not in DECIMALS:
+            return None
+        return money_out(from_stripe(found.theirs, found.currency), found.currency)
 
 
 class DifferenceAcknowledgement(ReasonIn):
@@ -79,13 +92,24 @@ class StripeEventOut(serializers.ModelSerializer[StripeEvent]):
 
     state = serializers.ChoiceField(choices=StripeEventState.choices)
     outcome = serializers.CharField(source="why", help_text="Result, or why it is parked.")
+    created_at = serializers.DateTimeField(source="created")
     recovered = serializers.BooleanField(
         source="found", help_text="Webhook was missed; the event was found in Stripe's list."
     )
 
     class Meta:
         model = StripeEvent
-        fields = ("id", "type", "object_id", "api_version", "created", "received_at", "recovered", "state", "outcome")
+        fields = (
+            "id",
+            "type",
+            "object_id",
+            "api_version",
+            "created_at",
+            "received_at",
+            "recovered",
+            "state",
+            "outcome",
+        )
 
 
 class OperatorStripeEventViewSet(CrossTenantViewSet):
@@ -108,9 +132,16 @@ class OperatorStripeEventViewSet(CrossTenantViewSet):
 class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
     """A day's reconciliation: last check, counts, open differences and last error."""
 
+    id = serializers.CharField(source="pk")
+    charge_count = serializers.IntegerField(source="charges")
+    invoice_count = serializers.IntegerField(source="invoices")
+    event_count = serializers.IntegerField(source="events")
+    difference_count = serializers.IntegerField(source="differences")
+
     class Meta:
         model = StripeReconciliationDay
-        fields = ("id", "day", "checked_at", "charges", "invoices", "events", "differences", "last_error")
+        fields = ("id", "day", "checked_at", "charge_count", "invoice_count", "event_count",
+                  "difference_count", "last_error")  # fmt: skip
 
 
 class OperatorStripeDayViewSet(CrossTenantViewSet):

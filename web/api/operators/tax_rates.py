@@ -15,23 +15,28 @@ from web.http.filters import QueryFilter
 class TaxRateOut(serializers.ModelSerializer[TaxRate]):
     """Tax rate of a country and category over a range of days."""
 
-    per_cent = serializers.SerializerMethodField()
-    since = serializers.DateField(source="valid.lower")
-    until = serializers.DateField(source="valid.upper", allow_null=True)
+    percent = serializers.SerializerMethodField()
+    since_day = serializers.DateField(source="valid.lower", help_text="First day of validity.")
+    until_day = serializers.DateField(
+        source="valid.upper", allow_null=True, help_text="First day on which it is no longer valid."
+    )
+    created_by_label = serializers.CharField(source="created_by")
+    is_used = serializers.BooleanField(source="used", help_text="Whether a final invoice has used it.")
 
     class Meta:
         model = TaxRate
-        fields = ("id", "jurisdiction", "category", "per_cent", "since", "until", "used", "created_by", "created_at")
+        fields = ("id", "jurisdiction", "category", "percent", "since_day", "until_day", "is_used", "created_by_label",
+                  "created_at")  # fmt: skip
 
-    def get_per_cent(self, rate: TaxRate) -> str:
+    def get_percent(self, rate: TaxRate) -> str:
         return format_rate_percent(rate.rate_bp)
 
 
 class TaxRateCreate(StrictSerializer):
     jurisdiction = serializers.CharField(max_length=2, help_text="ISO 3166, two letters such as DE.")
     category = serializers.ChoiceField(choices=TaxCategory.choices, default=TaxCategory.STANDARD)
-    per_cent = serializers.DecimalField(max_digits=5, decimal_places=2, help_text="19 is 19 %.")
-    since = serializers.DateField(help_text="First day of validity.")
+    percent = serializers.DecimalField(max_digits=5, decimal_places=2, help_text="19 is 19 %.")
+    since_day = serializers.DateField(help_text="First day of validity.")
 
 
 class OperatorTaxRateViewSet(CrossTenantViewSet):
@@ -53,7 +58,7 @@ class OperatorTaxRateViewSet(CrossTenantViewSet):
         wanted = {
             "jurisdiction": body["jurisdiction"].upper(),
             "category": body["category"],
-            "rate_bp": int(body["per_cent"].scaleb(2)),
-            "since": body["since"],
+            "rate_bp": int(body["percent"].scaleb(2)),
+            "since": body["since_day"],
         }
         return tax_rates.find_tax_rate(**wanted) or tax_rates.publish_tax_rate(**wanted, **self.by)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import BooleanField, Case, Q, Value, When
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -46,22 +46,22 @@ class RootQuotaOut(serializers.Serializer[Any]):
 class OperatorTenantOut(serializers.ModelSerializer[Tenant]):
     """A tenant as operators see it; a kind without a quota has no limit."""
 
-    members = serializers.SerializerMethodField()
+    member_count = serializers.SerializerMethodField()
     quotas = serializers.SerializerMethodField()
 
     class Meta:
         model = Tenant
         fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at", "released_at", "founder",
-                  "members", "quotas")  # fmt: skip
+                  "member_count", "quotas")  # fmt: skip
 
     def _overview(self, tenant: Tenant) -> TenantOverview:
         return self.context["standings"][tenant.pk]  # type: ignore[no-any-return]
 
-    def get_members(self, tenant: Tenant) -> int:
+    def get_member_count(self, tenant: Tenant) -> int:
         """Return the number of its members."""
         return self._overview(tenant).members
 
-    @extend_schema(responses=RootQuotaOut(many=True))
+    @extend_schema_field(RootQuotaOut(many=True))
     def get_quotas(self, tenant: Tenant) -> Any:
         """Return the quotas of its root project."""
         its = self._overview(tenant).quotas
@@ -88,7 +88,7 @@ class TenantOperatorChange(StrictSerializer):
 
 
 class PaymentTermsIn(StrictSerializer):
-    payment = serializers.ChoiceField(choices=PaymentTerms.choices)
+    payment_terms = serializers.ChoiceField(choices=PaymentTerms.choices)
     account_status = serializers.ChoiceField(choices=AccountStatus.choices)
     reason = serializers.CharField(max_length=500, help_text="Visible to the tenant.")
 
@@ -138,7 +138,7 @@ class OperatorTenantViewSet(NewTenantActs, TenantApprovalActs):
             present = account_terms.terms_of(tenant)
         changed = account_terms.set_account_terms(
             tenant,
-            payment=body.get("payment", present.payment),
+            payment=body.get("payment_terms", present.payment),
             account_status=body.get("account_status", present.account_status),
             why=require_field(body, "reason"),
             **self.by,

@@ -112,7 +112,7 @@ def test_a_stuck_payment_shows_its_reason_and_resumes_at_the_next_payment_reques
     work(first, kestrel)
     (stuck,) = body_of(asker.send("GET", f"payments?invoice={october.pk}&status=stuck"))["items"]
     assert (stuck["id"], stuck["code"], stuck["next_try_at"]) == (first, "bad_credentials", None)
-    assert (stuck["stuck_at"], stuck["attempts"]) == ("2026-11-01T00:05:00Z", 1)
+    assert (stuck["stuck_at"], stuck["attempt_count"]) == ("2026-11-01T00:05:00Z", 1)
     assert "does not accept our credentials" in stuck["reason"]
     again = body_of(pay(asker, october, "k-2"), 202)
     assert (again["id"], again["status"], again["stuck_at"]) == (first, "pending", None)

@@ -44,10 +44,10 @@ def test_a_quote_states_price_limit_placement_quota_and_alternatives(kestrel: Te
     assert answer.status_code == 200, answer.content
     quote = answer.json()
     assert (quote["feasible"], quote["starts"], quote["refusal"]) == (True, "now", None)
-    assert quote["price_per_hour"] == {"amount": "2.680000000", "currency": "EUR"}
-    assert quote["at_most"] == {"amount": "21.440000", "currency": "EUR"}
-    assert [place["size"] for place in quote["places"]] == [4, 4]
-    assert {room["kind"]: room["free"] for room in quote["quotas"]} == {"units": 1_000_000}
+    assert quote["total_price_per_hour"] == {"amount": "2.680000000", "currency": "EUR"}
+    assert quote["hold"] == {"amount": "21.440000", "currency": "EUR"}
+    assert [place["size"] for place in quote["placements"]] == [4, 4]
+    assert {room["kind"]: room["remaining"] for room in quote["quotas"]} == {"units": 1_000_000}
     found = {each["kind"]: (each["label"], each["difference"]["amount"]) for each in quote["alternatives"]}
     assert found == {
         "spot": ("H100 SXM 80GB 3g.40gb", "-11.570000"),
@@ -82,7 +82,7 @@ def test_a_quote_for_a_suspended_tenant_has_its_price_and_the_refusal(kestrel: T
         answer = ask(kestrel, offering("whole-gpu"))
     assert answer.status_code == 200, answer.content
     quote = answer.json()
-    assert (quote["feasible"], quote["starts"], quote["at_most"]["amount"]) == (False, "now", "23.120000")
+    assert (quote["feasible"], quote["starts"], quote["hold"]["amount"]) == (False, "now", "23.120000")
     assert quote["refusal"]["code"] == "tenant-suspended"
     assert "was suspended on" in quote["refusal"]["detail"]
     assert "operators" in quote["refusal"]["fix"]
@@ -98,14 +98,14 @@ def test_a_quote_with_a_volume_only_considers_the_cluster_of_the_volume(kestrel:
             there = Cluster.objects.get(name="north-2")
             Volume.objects.filter(pk=volume.pk).update(cluster=there, used_at=sim.now)
         quote = ask(kestrel, what, volume=volume.pk).json()
-        assert [place["cluster"] for place in quote["places"]] == ["north-2"]
+        assert [place["cluster"] for place in quote["placements"]] == ["north-2"]
         taken = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
         sim.release_lease(taken)
         sim.run(10)
         with tenant_scope(kestrel.tenant.pk):
             Gpu.objects.filter(node__cluster=there).update(health="unhealthy")
         full = ask(kestrel, what, volume=volume.pk).json()
-        assert (full["starts"], full["places"], full["alternatives"]) == ("when_free", [], [])
+        assert (full["starts"], full["placements"], full["alternatives"]) == ("when_free", [], [])
         assert ask(kestrel, what).json()["starts"] == "now"
 
 
@@ -114,7 +114,7 @@ def test_a_quote_on_a_full_fleet_starts_when_capacity_is_free(kestrel: TenantCon
         for _ in range(2):
             sim.create_lease(kestrel, offering("whole-gpu"))
         quote = ask(kestrel, offering("1g.10gb")).json()
-    assert (quote["feasible"], quote["starts"], quote["places"], quote["alternatives"]) == (
+    assert (quote["feasible"], quote["starts"], quote["placements"], quote["alternatives"]) == (
         True,
         "when_free",
         [],
@@ -136,14 +136,14 @@ def test_only_published_profiles_are_feasible_and_only_at_their_published_start(
     Gpu.objects.update(published={"1g.10gb": [5], "whole-gpu": [0]})
     with simulate():
         never, now = (ask(kestrel, offering(name)).json() for name in ("3g.40gb", "1g.10gb"))
-    assert (never["feasible"], never["starts"], never["places"]) == (False, "never", [])
-    assert (now["starts"], [place["start"] for place in now["places"]]) == ("now", [5])
+    assert (never["feasible"], never["starts"], never["placements"]) == (False, "never", [])
+    assert (now["starts"], [place["start"] for place in now["placements"]]) == ("now", [5])
 
 
 def test_an_offering_without_a_price_is_quoted_with_the_refusal_no_price(kestrel: TenantContext) -> None:
     with simulate():
         quote = ask(kestrel, offering("4g.40gb")).json()
-    assert (quote["price_per_hour"], quote["at_most"], quote["alternatives"]) == (None, None, [])
+    assert (quote["total_price_per_hour"], quote["hold"], quote["alternatives"]) == (None, None, [])
     assert quote["refusal"]["code"] == "no-price"
 
 
@@ -188,7 +188,7 @@ def test_a_lease_launched_with_a_quote_refers_to_it_and_keeps_its_price(kestrel:
     with simulate() as sim:
         quote = ask(kestrel, what).json()
         assert quote["expires_at"] == "2026-11-21T09:10:00Z"
-        assert quote["total_cap"] == quote["at_most"] == {"amount": "23.120000", "currency": "EUR"}
+        assert quote["max_cost"] == quote["hold"] == {"amount": "23.120000", "currency": "EUR"}
         set_price(what, 9 * EURO, since=sim.now + timedelta(seconds=1))
         sim.run(30)
         answer = launch(kestrel, what, quote=quote["quote"])
@@ -201,7 +201,7 @@ def test_a_lease_launched_with_a_quote_refers_to_it_and_keeps_its_price(kestrel:
             quote["expires_at"],
             "2026-11-21T09:00:30Z",
         )
-        for figure in ("price_per_hour", "at_most", "total_cap"):
+        for figure in ("total_price_per_hour", "hold", "max_cost"):
             assert kept[figure] == quote[figure]
         listed = ApiClient(kestrel.token()).send("GET", f"quotes?lease={lease['id']}").json()["items"]
         assert listed == [kept]
@@ -269,7 +269,7 @@ def test_a_quote_request_cannot_cite_another_quote(kestrel: TenantContext) -> No
 def test_a_quote_without_a_price_has_no_token_and_no_expiry(kestrel: TenantContext) -> None:
     with simulate():
         quote = ask(kestrel, offering("4g.40gb")).json()
-    assert [quote[name] for name in ("id", "quote", "expires_at", "total_cap")] == [None] * 4
+    assert [quote[name] for name in ("id", "quote", "expires_at", "max_cost")] == [None] * 4
 
 
 def test_a_quote_names_the_resources_of_each_slice(kestrel: TenantContext) -> None:
@@ -284,8 +284,8 @@ def test_a_spot_quote_states_terms_and_risk(kestrel: TenantContext) -> None:
     assert quote["spot"] == {
         "notice_s": 300,
         "min_runtime_s": 600,
-        "leases": 0,
-        "preempted": 0,
+        "lease_count": 0,
+        "preempted_count": 0,
         "risk": "No spot lease ran here in the last 30 days.",
     }
 

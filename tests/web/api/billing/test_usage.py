@@ -177,14 +177,14 @@ def test_usage_is_grouped_by_a_tag_that_has_to_be_named(kestrel: TenantContext, 
 def test_charges_are_filtered_by_lease_and_moment(kestrel: TenantContext, lease: Lease) -> None:
     asker = Asker(kestrel)
     (charge,) = asker.get(f"rated-charges?lease={lease.pk}")["items"]
-    assert (charge["start"], charge["end"], charge["seq"]) == (
+    assert (charge["since"], charge["until"], charge["seq"]) == (
         "2026-11-19T08:00:00Z",
         "2026-11-19T09:00:00Z",
         2,
     )
     assert charge["amount"] == {"amount": "2.680000", "currency": "EUR"}
     assert charge["exact"] == {"amount": "2.680000000000", "currency": "EUR"}
-    assert asker.get("rated-charges?start__gte=2026-11-20T00:00:00Z")["items"] == []
+    assert asker.get("rated-charges?since__gte=2026-11-20T00:00:00Z")["items"] == []
 
 
 def test_a_lease_lists_its_charges_and_its_cost_so_far(kestrel: TenantContext, lease: Lease) -> None:
@@ -207,15 +207,15 @@ def test_an_invoice_lists_its_lines_and_explains_their_seconds(kestrel: TenantCo
     assert invoice["total"] == {"amount": "2.680000", "currency": "EUR"}
     assert asker.get(f"invoices/{invoice['id']}") == invoice
     (line,) = asker.get(f"invoices/{invoice['id']}/lines")["items"]
-    assert (line["line"], line["leases"], line["unit_seconds"]) == (1, 1, 2 * HOUR)
+    assert (line["line"], line["lease_count"], line["unit_seconds"]) == (1, 1, 2 * HOUR)
     answer = asker.get(f"invoices/{invoice['id']}/lines/1/explain")
     assert answer["rule"] == "7,200 s × 1.340000000 €/h ÷ 3600 s/h = 2.680000 € → 2.68 €"
     assert answer["fraction"] == "9,648,000,000,000 / 3,600,000,000,000"
     assert (answer["recomputed_equal"], answer["recomputed"]["amount"]) == (True, "2.680000")
-    assert [(w["state"], w["seconds"], w["charged"]) for w in answer["leases"][0]["windows"]] == [
+    assert [(w["state"], w["seconds"], w["charged"]) for w in answer["leases"][0]["intervals"]] == [
         ("active", HOUR, True)
     ]
-    assert answer["price"]["per_hour"]["amount"] == "1.340000000"
+    assert answer["price"]["price_per_hour"]["amount"] == "1.340000000"
 
 
 @pytest.mark.parametrize("number", ["0", "2", "9" * 30, "one", "-1", "1.0", "²"])
@@ -256,7 +256,7 @@ def test_prices_are_listed_with_their_validity(kestrel: TenantContext) -> None:
     create_priced_offering(3 * EURO, currency="USD")
     asker = Asker(kestrel)
     found = asker.get(f"price-versions?offering={offering.pk}&sort=id")["items"]
-    assert [(each["per_hour"]["amount"], each["until"]) for each in found] == [
+    assert [(each["price_per_hour"]["amount"], each["until"]) for each in found] == [
         ("1.000000000", "2026-12-01T00:00:00Z"),
         ("2.000000000", None),
     ]

@@ -43,7 +43,7 @@ def test_the_forecast_lists_each_remaining_day_with_the_running_total() -> None:
     found = get_forecast(kestrel)
     assert found == {
         "time_zone": "UTC",
-        "month": euros("30.50"),
+        "month_total": euros("30.50"),
         "going_on": euros("28.00")["amount"],
         "items": [
             {"day": "2026-11-28", "cost": euros("0.50"), "month_by_then": euros("28.50")},
@@ -60,14 +60,14 @@ def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
     with clock.frozen_at(NOON):
         add_running_lease(kestrel.project, create_priced_offering(4 * EURO), NOON)
     found = get_forecast(kestrel)
-    assert (found["month"], found["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
+    assert (found["month_total"], found["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
 
 
 def test_too_little_usage_gives_no_expected_amount() -> None:
     kestrel = create_tenant("Kestrel")
     add_daily_usage(kestrel, 13)
     going_on = euros("13.00")["amount"]
-    assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": going_on, "items": []}
+    assert get_forecast(kestrel) == {"time_zone": "UTC", "month_total": None, "going_on": going_on, "items": []}
 
 
 def test_an_unknown_project_is_refused() -> None:

@@ -26,7 +26,7 @@ def body(kestrel: TenantContext, cpus: Offering, **more: Any) -> dict[str, Any]:
 
 def test_a_cpu_offering_says_that_it_has_no_gpu(api: Api, cpus: Offering) -> None:
     read = api.get(f"offerings/{cpus.pk}").body
-    assert (read["has_gpu"], read["memory_gb"], read["gpu_model"], read["units"]) == (False, 0, "CPU", "0.000")
+    assert (read["has_gpu"], read["memory_gb"], read["gpu_model"], read["quota_units"]) == (False, 0, "CPU", "0.000")
     assert (read["cpu_milli"], read["host_memory_mib"], read["scratch_mib"]) == (4000, 16_384, 25_600)
     assert api.get(f"offerings/{offering('1g.10gb').pk}").body["has_gpu"] is True
 
@@ -44,7 +44,7 @@ def test_offerings_can_be_filtered_for_cpus(api: Api, cpus: Offering) -> None:
 
 def test_cpu_is_a_model_without_a_gpu(api: Api, cpus: Offering) -> None:
     model = api.get("gpu-models/CPU").body
-    assert (model["has_gpu"], model["memory_gb"], model["memory_grid"]) == (False, 0, 8)
+    assert (model["has_gpu"], model["memory_gb"], model["memory_slices"]) == (False, 0, 8)
     assert api.get("gpu-models/H100-80GB").body["has_gpu"] is True
 
 
@@ -73,5 +73,5 @@ def test_the_quote_of_cpus_has_its_price_and_no_gpu_as_alternative(
 ) -> None:
     set_price(offering("1g.10gb"), EURO, since=LONG_AGO)
     quote = api.post("quotes", body(kestrel, cpus)).body
-    assert (quote["feasible"], quote["price_per_hour"]["amount"]) == (True, "0.200000000")
+    assert (quote["feasible"], quote["total_price_per_hour"]["amount"]) == (True, "0.200000000")
     assert quote["alternatives"] == []

@@ -15,7 +15,7 @@ def schedule_body(owner: TenantContext, **other: object) -> dict[str, object]:
     lease = {name: value for name, value in wanted(owner).items() if name not in ("name", "project")}
     lease |= {"workload": "batch", "command": "train", "env": {"MODE": "secret-mode"}}
     body = {"name": "nightly", "project": owner.project.pk, "cron": "0 3 * * *", "time_zone": "Europe/Berlin"}
-    return {**body, "lease": lease, **other}
+    return {**body, "launch": lease, **other}
 
 
 def test_a_schedule_is_created_changed_and_deleted(api: Api, kestrel: TenantContext) -> None:
@@ -24,7 +24,7 @@ def test_a_schedule_is_created_changed_and_deleted(api: Api, kestrel: TenantCont
     assert (made.status_code, made["Location"], made["ETag"]) == (201, f"/api/v1/{path}", '"1"')
     assert made.body["next_times"] == [f"2026-11-{day}T02:00:00Z" for day in (22, 23, 24)]
     assert (made.body["paused"], made.body["overlap"], made.body["last_result"]) == (False, "skip", None)
-    assert made.body["lease"]["env_names"] == ["MODE"]
+    assert made.body["launch"]["env_names"] == ["MODE"]
     assert "secret-mode" not in made.content.decode()
     assert api.patch(path, {"paused": True}).status_code == 428
     paused = api.patch(path, {"paused": True}, If_Match=made["ETag"])

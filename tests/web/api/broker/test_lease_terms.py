@@ -72,6 +72,6 @@ def test_the_runs_of_a_command_are_listed(api: Api, kestrel: TenantContext, sim:
         lease_reconciler.check_active_leases(now=sim.now)
         sim.sweep()
     runs = api.get(f"{path}/attempts").body["items"]
-    assert [(each["number"], each["exit_code"], each["counted"]) for each in runs] == [(1, 1, True), (2, 1, True)]
+    assert [(each["attempt"], each["exit_code"], each["counted"]) for each in runs] == [(1, 1, True), (2, 1, True)]
     assert [bool(each["retry_at"]) for each in runs] == [True, False]
     assert api.get(path).body["status"]["attempt"] == 2

@@ -63,7 +63,7 @@ def test_a_lease_shows_its_spec_requester_and_status(api: Api, kestrel: TenantCo
         Lease.objects.update(conditions={"Slow": "A fan."}, progress={"text": "Pulls", "percent": 40})
     status = api.get(path).body["status"]
     assert status["conditions"] == [{"type": "Slow", "status": True, "message": "A fan."}]
-    assert status["progress"] == {"text": "Pulls", "percent": 40}
+    assert status["progress"] == {"text": "Pulls", "percent_done": 40}
     assert made["requested_by"] == {"id": lease.requested_by, "label": lease.requested_by_label}
     assert lease.requested_by
     sim.run(12)
@@ -444,8 +444,10 @@ def test_the_api_lists_the_connections_of_the_page_while_a_lease_runs(
     (way,) = api.get(f"leases/{lease.pk}/connections").body["items"]
     with tenant_scope(lease.tenant_id):
         (shown,) = lease_connections_of(reload_lease(lease))
-    assert way == {name: value for name, value in asdict(shown).items() if name != "sign_in_form"}  # of pages only
-    assert way["line"].endswith(".leases.example/")
+    known = {name: value for name, value in asdict(shown).items() if name != "sign_in_form"}  # of pages only
+    known["text"] = known.pop("line")
+    assert way == known
+    assert way["text"].endswith(".leases.example/")
     assert other_tenant_api.get(f"leases/{lease.pk}/connections").status_code == 404
     sim.release_lease(lease)
     assert api.get(f"leases/{lease.pk}/connections").body["items"] == []

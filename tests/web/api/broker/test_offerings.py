@@ -23,7 +23,7 @@ def test_an_offering_shows_how_many_are_free_and_how_many_the_quota_allows(
     assert read["availability"]["free_now"] == 11  # 4 beside the 3g slice, 7 on the empty GPU
     assert read["availability"]["quota_left"] == 10
     assert api.get(f"offerings/{offering('1g.10gb').pk}/availability").body == read["availability"]
-    assert (read["units"], read["gpu_model"], read["price_class"]) == ("1.000", "H100-80GB", "on_demand")
+    assert (read["quota_units"], read["gpu_model"], read["price_class"]) == ("1.000", "H100-80GB", "on_demand")
 
 
 def test_the_quota_left_counts_gpu_hours_at_the_shortest_duration(api: Api, kestrel: TenantContext) -> None:
@@ -91,7 +91,7 @@ def test_draft_offerings_are_hidden_and_retired_ones_stay_readable(api: Api) -> 
 
 def test_gpu_models_show_their_memory_grid_and_compute_slices(api: Api) -> None:
     model = api.get("gpu-models/H100-80GB").body
-    assert (model["memory_grid"], model["compute_slices"]) == (8, 7)
+    assert (model["memory_slices"], model["compute_slices"]) == (8, 7)
     assert len(api.get("gpu-models?limit=500").body["items"]) == len(MODELS) + 1  # and CPU
 
 

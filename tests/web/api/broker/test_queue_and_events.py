@@ -29,7 +29,7 @@ def test_a_queue_entry_has_its_position_among_all_tenants_and_a_reason(
     mine = sim.request_lease(kestrel, offering("whole-gpu"), name="patient")
     sim.run(1)
     page = api.get("queue-entries").body
-    assert [(e["lease"], e["position"], e["waiting"]) for e in page["items"]] == [(mine.pk, 2, 2)]
+    assert [(e["lease"], e["queue_position"], e["queue_length"]) for e in page["items"]] == [(mine.pk, 2, 2)]
     assert page["items"][0]["pending_reason"].startswith("Waits for one free H100 SXM 80GB whole GPU.")
     assert api.get(f"leases/{mine.pk}").body["status"]["queue_position"] == 2
     assert other_tenant_api.get("queue-entries").body["items"] == []

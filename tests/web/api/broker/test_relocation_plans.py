@@ -49,7 +49,11 @@ def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, p
     answer = ask(operator, plan, "accepted", seen=tag(operator, plan))
     assert answer.status_code == 200, answer.content
     body = answer.json()
-    assert (body["state"], body["moves"][0]["state"], body["why"]) == ("accepted", "noticed", "asked for")
+    assert (body["state"], body["relocations"][0]["state"], body["state_reason"]) == (
+        "accepted",
+        "noticed",
+        "asked for",
+    )
     assert answer["ETag"] == tag(operator, plan)
     sim.run_with_sweeps(NOTICE_S + 60)
     assert operator.get(f"/api/v1/ops/relocation-plans/{plan.pk}").json()["state"] == "done"

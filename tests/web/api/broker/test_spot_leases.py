@@ -17,8 +17,8 @@ def test_a_spot_offering_states_its_terms_and_what_happened_to_others(
     assert read == {
         "notice_s": 300,
         "min_runtime_s": 600,
-        "leases": 0,
-        "preempted": 0,
+        "lease_count": 0,
+        "preempted_count": 0,
         "risk": "No spot lease ran here in the last 30 days.",
     }
     for _ in range(2):
@@ -27,7 +27,7 @@ def test_a_spot_offering_states_its_terms_and_what_happened_to_others(
     sim.request_lease(create_tenant("Swift"), offering("whole-gpu"))
     sim.run_with_sweeps(330)
     read = api.get(f"offerings/{spot.pk}").body["spot"]
-    assert (read["leases"], read["preempted"]) == (2, 1)
+    assert (read["lease_count"], read["preempted_count"]) == (2, 1)
     assert read["risk"] == "1 of 2 spot leases was preempted in the last 30 days."
     assert api.get(f"offerings/{offering('whole-gpu').pk}").body["spot"] is None
 

@@ -39,11 +39,11 @@ def login_body(owner: TenantContext, **other: object) -> dict[str, object]:
 
 
 def test_a_template_is_created_changed_and_deleted(admin_api: Api, kestrel: TenantContext) -> None:
-    ports = [{"name": "web", "number": 7860}]
+    ports = [{"name": "web", "port": 7860}]
     made = admin_api.post("templates", template_body(kestrel, ports=ports, env={"MODE": "fast"}))
     path = f"templates/{made.body['id']}"
     assert (made.status_code, made["Location"], made["ETag"]) == (201, f"/api/v1/{path}", '"1"')
-    assert made.body["ports"] == [{"name": "web", "number": 7860, "http": True}]
+    assert made.body["ports"] == [{"name": "web", "port": 7860, "http": True}]
     assert (made.body["shape"], made.body["icon"], made.body["env"]) == ("session", "package", {"MODE": "fast"})
     assert admin_api.patch(path, {"icon": "palette"}).status_code == 428
     changed = admin_api.patch(path, {"icon": "palette"}, If_Match=made["ETag"])
@@ -87,7 +87,7 @@ def test_a_quote_refuses_the_template_that_a_lease_would(api: Api, kestrel: Tena
     [
         ({"image": "no image"}, "image"),
         ({"env": {"HF_TOKEN": "x"}}, "env"),
-        ({"ports": [{"name": "web", "number": 80}]}, "ports"),
+        ({"ports": [{"name": "web", "port": 80}]}, "ports"),
         ({"icon": "skull"}, "icon"),
         ({"shape": "forever"}, "shape"),
         ({"mount_path": "/etc"}, "mount_path"),
@@ -108,9 +108,9 @@ def test_an_invalid_template_is_refused_at_its_field(
 def test_a_change_of_ports_states_whole_ports(admin_api: Api, kestrel: TenantContext) -> None:
     made = admin_api.post("templates", template_body(kestrel))
     path, etag = f"templates/{made.body['id']}", made["ETag"]
-    changed = admin_api.patch(path, {"ports": [{"name": "web", "number": 8080}]}, If_Match=etag)
+    changed = admin_api.patch(path, {"ports": [{"name": "web", "port": 8080}]}, If_Match=etag)
     assert changed.status_code == 200, changed.body
-    assert changed.body["ports"] == [{"name": "web", "number": 8080, "http": True}]
+    assert changed.body["ports"] == [{"name": "web", "port": 8080, "http": True}]
     refused = admin_api.patch(path, {"ports": [{}]}, If_Match=changed["ETag"])
     assert refused.status_code == 400
 

@@ -85,7 +85,7 @@ def test_a_lease_is_stopped_and_started(api: Api, kestrel: TenantContext, sim: S
     assert (started.status_code, started.body["status"]["state"]) == (202, "queued")
     assert started.body["status"]["queue_position"] == 1
     (entry,) = api.get("queue-entries").body["items"]
-    assert entry["since"] > started.body["created_at"]
+    assert entry["queued_since"] > started.body["created_at"]
     sim.run(12)
     assert reload_lease(lease).state == LeaseState.ACTIVE
     bare = sim.create_lease(kestrel, offering())

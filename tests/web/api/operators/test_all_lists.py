@@ -56,12 +56,12 @@ def test_the_queue_of_all_tenants_is_paginated_oldest_first(portal: PortalSessio
             portal.sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True).pk
         )
         portal.sim.run(60)
-    first = read(operator, "ops/leases?state=queued&sort=since&limit=2")
-    rest = read(operator, f"ops/leases?state=queued&sort=since&limit=2&cursor={first['next_cursor']}")
+    first = read(operator, "ops/leases?state=queued&sort=queued_since&limit=2")
+    rest = read(operator, f"ops/leases?state=queued&sort=queued_since&limit=2&cursor={first['next_cursor']}")
     shown = first["items"] + rest["items"]
     assert [lease["id"] for lease in shown] == requests
     assert [lease["tenant"]["name"] for lease in shown] == ["Kestrel", "Tern", "Kestrel"]
-    assert all(lease["queues_since"] for lease in shown)
+    assert all(lease["queued_since"] for lease in shown)
     assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == requests[1:2]
 
 
@@ -69,7 +69,7 @@ def test_operators_see_the_tenant_of_a_lease_but_not_its_workload(portal: Portal
     lease = portal.sim.create_lease(portal.owner, offering(), command="secret-command", env={"KEY": "hidden"})
     portal.sim.run(60)
     body = read(operator, f"ops/leases/{lease.pk}")
-    assert (body["tenant"]["id"], body["state"], body["queues_since"]) == (
+    assert (body["tenant"]["id"], body["state"], body["queued_since"]) == (
         portal.owner.tenant.pk,
         "active",
         None,
@@ -91,28 +91,28 @@ def test_a_gpu_lists_all_its_units_with_the_leases_on_them(portal: PortalSession
     lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     portal.sim.run(60)
     (gpu,) = items(operator, "ops/gpus?show=sold")
-    assert sum(part["size"] for part in gpu["parts"]) == gpu["units"]
-    (held,) = [part["held"] for part in gpu["parts"] if part["held"]]
+    assert sum(part["size"] for part in gpu["sections"]) == gpu["memory_slices"]
+    (held,) = [part["held_by"] for part in gpu["sections"] if part["held_by"]]
     assert (held["lease"], held["tenant_name"]) == (lease.pk, "Kestrel")
-    assert held["per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
+    assert held["price_per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
     assert read(operator, f"ops/gpus/{gpu['id']}") == gpu
     assert len(items(operator, "ops/gpus")) == Gpu.objects.count()
     assert items(operator, "ops/gpus?show=out") == []
     read(operator, "ops/gpus?show=mine", status=400)
 
 
-def test_offerings_show_price_free_count_and_live_leases(portal: PortalSession, operator: Client) -> None:
+def test_offerings_show_price_free_count_and_live_lease_count(portal: PortalSession, operator: Client) -> None:
     what = offering("3g.40gb")
     portal.sim.create_lease(portal.owner, what)
     Offering.objects.filter(pk=offering("1g.10gb").pk).update(state="draft")
     body = read(operator, f"ops/offerings/{what.pk}")
-    assert (body["live_leases"], body["price_next"]) == (1, None)
-    assert body["price_now"]["per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
+    assert (body["live_lease_count"], body["price_next"]) == (1, None)
+    assert body["price_now"]["price_per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
     assert body["free_now"] > 0
     (draft,) = items(operator, "ops/offerings?state=draft")
     assert (draft["id"], draft["free_now"]) == (offering("1g.10gb").pk, None)
     (price,) = items(operator, f"ops/price-versions?offering={draft['id']}&currency=EUR")
-    assert price["created_by"] == ""
+    assert price["created_by_label"] == ""
 
 
 def test_operators_set_the_cpu_memory_and_scratch_of_an_offering(portal: PortalSession, operator: Client) -> None:
@@ -231,20 +231,20 @@ def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
 ) -> None:
     what = offering("whole-gpu")
     path = f"ops/offerings/{what.pk}/price"
-    first = post(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
+    first = post(operator, path, price_per_hour="3.10", since="2026-12-01T00:00:00+01:00")
     assert first.status_code == 201, first.content
     body = first.json()
-    assert body["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
-    assert (body["since"], body["until"], body["created_by"]) == (
+    assert body["price_per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
+    assert (body["since"], body["until"], body["created_by_label"]) == (
         "2026-11-30T23:00:00Z",
         None,
         "operator@example.org",
     )
-    again = post(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
+    again = post(operator, path, price_per_hour="3.1", since="2026-11-30T23:00:00Z")
     assert again.json() == body
     assert len(items(operator, f"ops/price-versions?offering={what.pk}")) == 2
-    assert post(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
-    at_once = post(operator, path, per_hour="4")
+    assert post(operator, path, price_per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
+    at_once = post(operator, path, price_per_hour="4")
     assert at_once.json()["since"] == "2026-11-21T09:00:00Z"
     with staff_scope():
         assert AuditEvent.objects.filter(action="price.publish").count() == 2
@@ -254,30 +254,30 @@ def test_publishing_a_price_with_a_start_time_is_idempotent_and_audited(
     "body",
     [
         {},
-        {"per_hour": "three"},
-        {"per_hour": "-1"},
-        {"per_hour": "1", "currency": "XXX"},
-        {"per_hour": "1", "since": "soon"},
-        {"per_hour": "1", "colour": "red"},
+        {"price_per_hour": "three"},
+        {"price_per_hour": "-1"},
+        {"price_per_hour": "1", "currency": "XXX"},
+        {"price_per_hour": "1", "since": "soon"},
+        {"price_per_hour": "1", "colour": "red"},
     ],
 )
 def test_an_invalid_price_is_refused(portal: PortalSession, operator: Client, body: dict[str, str]) -> None:
     answer = post(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
-    assert post(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
+    assert post(operator, "ops/offerings/off_x/price", price_per_hour="1").status_code == 404
 
 
 def test_a_price_is_previewed_on_last_months_usage(portal: PortalSession, operator: Client) -> None:
     what = offering("whole-gpu")
     add_ended_lease(portal.owner.project, what, portal.sim.now - timedelta(days=25), 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
-    body = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
+    body = read(operator, f"ops/offerings/{what.pk}/preview?price_per_hour=14")
     assert (body["was"]["amount"], body["would_be"]["amount"]) == ("7.000000", "14.000000")
     assert (body["since"], body["until"]) == ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z")
     [one] = body["items"]
-    assert (one["tenant"], one["leases"], one["unit_seconds"]) == (portal.owner.tenant.pk, 1, 3600)
+    assert (one["tenant"], one["lease_count"], one["unit_seconds"]) == (portal.owner.tenant.pk, 1, 3600)
     assert read(operator, f"ops/offerings/{what.pk}/preview")["would_be"] == body["was"]
-    for odd in ("?per_hour=x", "?per_hour=1&currency=XXX", "?per_hour=1&colour=red"):
+    for odd in ("?price_per_hour=x", "?price_per_hour=1&currency=XXX", "?price_per_hour=1&colour=red"):
         read(operator, f"ops/offerings/{what.pk}/preview{odd}", status=400)
 
 

@@ -13,7 +13,7 @@ from tests.web.keyed_requests import patch_json, post_keyed
 
 pytestmark = pytest.mark.django_db
 TEMPLATES = "/api/v1/ops/templates"
-BODY = {"name": "ComfyUI", "image": "ghcr.io/acme/comfy:1", "ports": [{"name": "web", "number": 7860}]}
+BODY = {"name": "ComfyUI", "image": "ghcr.io/acme/comfy:1", "ports": [{"name": "web", "port": 7860}]}
 
 
 @pytest.fixture

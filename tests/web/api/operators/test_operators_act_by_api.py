@@ -58,16 +58,16 @@ def test_an_empty_change_changes_nothing(operator: Client, kestrel: TenantContex
 
 def test_payment_terms_are_changed_one_by_one(operator: Client, kestrel: TenantContext) -> None:
     path = f"{API}/ops/tenants/{kestrel.tenant.pk}/payment-terms"
-    done = patch_json(operator, path, {"payment": "prepaid", "reason": WHY}).json()
-    assert (done["payment"], done["account_status"], done["why"]) == ("prepaid", "good", WHY)
+    done = patch_json(operator, path, {"payment_terms": "prepaid", "reason": WHY}).json()
+    assert (done["payment_terms"], done["account_status"], done["reason"]) == ("prepaid", "good", WHY)
     done = patch_json(operator, path, {"account_status": "grace", "reason": WHY}).json()
-    assert (done["payment"], done["account_status"]) == ("prepaid", "grace")
+    assert (done["payment_terms"], done["account_status"]) == ("prepaid", "grace")
 
 
 def test_credit_is_granted_within_a_project_and_until_a_time(operator: Client, kestrel: TenantContext) -> None:
     lab = kestrel.create_project("lab")
     body = {"tenant": kestrel.tenant.pk, "amount": "25.00", "reason": "trial", "project": lab.pk,
-            "until": "2027-01-01T00:00:00Z"}  # fmt: skip
+            "expires_at": "2027-01-01T00:00:00Z"}  # fmt: skip
     made = post_keyed(operator, f"{API}/ops/grants", body)
     assert made.status_code == 201, made.content
     assert made.json()["tenant"]["name"] == "Kestrel"
@@ -123,7 +123,7 @@ def test_orphans_are_listed_and_their_deletion_approved(operator: Client, kestre
     Orphan.objects.create(cluster=None, name="lse-gone", found_at=clock.now())  # of the simulated fleet
     path = f"{API}/clusters/{cluster.pk}/orphans"
     assert [each["name"] for each in operator.get(path).json()["items"]] == ["lse-gone"]
-    assert post_keyed(operator, path, {"names": ["lse-gone", "x"], "reason": WHY}).json() == {"approved": 1}
+    assert post_keyed(operator, path, {"names": ["lse-gone", "x"], "reason": WHY}).json() == {"approved_count": 1}
     assert operator.get(path).json()["items"] == []
 
 
@@ -131,7 +131,7 @@ def test_plans_of_layouts_and_relocations_are_requested(operator: Client, kestre
     cluster = Cluster.objects.get()
     assert post_keyed(operator, f"{API}/clusters/{cluster.pk}/layouts").status_code == 202
     planned = post_keyed(operator, f"{API}/ops/relocation-plans")
-    assert (planned.status_code, planned.json()) == (202, {"clusters": 1})
+    assert (planned.status_code, planned.json()) == (202, {"cluster_count": 1})
 
 
 def test_an_offering_is_renamed_priced_published_and_retired(operator: Client, kestrel: TenantContext) -> None:
@@ -139,10 +139,10 @@ def test_an_offering_is_renamed_priced_published_and_retired(operator: Client, k
     Offering.objects.filter(pk=draft.pk).update(state="draft")
     path = f"{API}/ops/offerings/{draft.pk}"
     assert patch_json(operator, path, {"state": "published"}).status_code == 409, "it has no price"
-    assert post_keyed(operator, f"{path}/price", {"per_hour": "2.00"}).status_code == 201
+    assert post_keyed(operator, f"{path}/price", {"price_per_hour": "2.00"}).status_code == 201
     done = patch_json(operator, path, {"state": "published", "label": "Two slices", "tax_category": "reduced"}).json()
     assert (done["state"], done["label"], done["tax_category"]) == ("published", "Two slices", TaxCategory.REDUCED)
-    assert done["price_now"]["per_hour"]["amount"] == "2.000000000", "a price set now is valid now"
+    assert done["price_now"]["price_per_hour"]["amount"] == "2.000000000", "a price set now is valid now"
     assert patch_json(operator, path, {"state": "retired"}).json()["state"] == "retired"
     assert post_keyed(operator, f"{API}/ops/offerings/derive").status_code == 201
 
@@ -169,8 +169,8 @@ def test_stripe_differences_and_events_are_settled_once(operator: Client) -> Non
 def test_prices_and_commitments_use_the_same_word(operator: Client, kestrel: TenantContext, sim: Simulation) -> None:
     what = offering()
     set_price(what, EURO, since=sim.now - timedelta(days=1))
-    body = {"tenant": kestrel.tenant.pk, "offering": what.pk, "units": 1, "per_hour": "0.50"}
+    body = {"tenant": kestrel.tenant.pk, "offering": what.pk, "units": 1, "price_per_hour": "0.50"}
     made = post_keyed(operator, f"{API}/ops/commitments", body).json()
     price = operator.get(f"{API}/ops/price-versions?offering={what.pk}").json()["items"][0]
-    assert made["per_hour"] == {"amount": "0.500000000", "currency": "EUR"}
-    assert price["per_hour"] == {"amount": "1.000000000", "currency": "EUR"}
+    assert made["price_per_hour"] == {"amount": "0.500000000", "currency": "EUR"}
+    assert price["price_per_hour"] == {"amount": "1.000000000", "currency": "EUR"}

@@ -88,7 +88,7 @@ def test_statement_is_imported_and_its_entries_are_decided(api: OperatorApi) -> 
         assert (made.status_code, made.json()["entries_new"]) == (201, 2)
     entries = api.client.get("/api/v1/ops/bank-entries?status=open").json()["items"]
     (named,) = [each for each in entries if each["proposal"]]
-    assert (named["proposal"]["invoices"], named["proposal"]["exact"]) == ([invoice.pk], True)
+    assert (named["proposal"]["invoices"], named["proposal"]["is_exact"]) == ([invoice.pk], True)
     booked = api.send("PATCH", f"bank-entries/{named['id']}", {"status": "booked", "tenant": invoice.tenant_id})
     assert (booked.status_code, booked.json()["status"]) == (200, "booked")
     (gift,) = [each for each in entries if not each["proposal"]]

@@ -50,7 +50,7 @@ def test_a_tenant_shows_its_member_count_and_root_project_quotas(operator: Clien
     delta.user_with_role(Role.VIEWER, project=delta.create_project("below"))
     limited(delta, 7000)
     (shown,) = items(operator, TENANTS)
-    assert (shown["id"], shown["name"], shown["members"]) == (delta.tenant.pk, "Delta", 3)
+    assert (shown["id"], shown["name"], shown["member_count"]) == (delta.tenant.pk, "Delta", 3)
     assert shown["suspended_at"] is None
     (quota,) = [each for each in shown["quotas"] if each["kind"] == "units"]
     assert (quota["limit"], quota["used"]) == (7000, 0)

@@ -277,10 +277,10 @@ def test_a_service_account_can_use_and_create_tokens_until_it_is_closed(delta: T
     machine = ApiClient(made["token"])
     own = machine.send("POST", "tokens", {**body, "scopes": ["leases:read"]}).json()
     assert own["service_account"] == robot["id"]
-    makers = [each["made_by"] for each in (robot, made, own)]
+    makers = [each["created_by"] for each in (robot, made, own)]
     assert makers[0] == makers[1] == {"id": delta.owner.pk, "label": delta.owner.email}
     assert makers[2] == {"id": robot["id"], "label": "ci"}
-    listed = api.send("GET", f"tokens?made_by={robot['id']}").json()["items"]
+    listed = api.send("GET", f"tokens?created_by={robot['id']}").json()["items"]
     assert [token["id"] for token in listed] == [own["id"]]
     changed = api.send("PATCH", f"service-accounts/{robot['id']}", {"role": "viewer"}, If_Match="*")
     assert changed.json()["role"] == "viewer"
@@ -298,7 +298,7 @@ def test_owners_can_change_quotas_of_subprojects_but_not_of_the_root(delta: Tena
     assert api.send("PATCH", f"quotas/{root['id']}", {"limit": 1}, If_Match="*").status_code == 403
     assert api.send("DELETE", f"quotas/{root['id']}", If_Match="*").status_code == 403
     usage = api.send("GET", f"quota-usage?project={lab.pk}").json()["items"][0]["quotas"]
-    assert usage[0]["free"] == 2000
+    assert usage[0]["remaining"] == 2000
     assert usage[0]["set_on"] == lab.pk
     assert api.send("DELETE", f"quotas/{made.json()['id']}", If_Match="*").status_code == 204
     usage = api.send("GET", f"quota-usage?project={lab.pk}").json()["items"][0]["quotas"]
@@ -360,7 +360,7 @@ def test_a_change_is_audited_with_its_previous_value(delta: TenantWithOwner, api
     assert {event["actor"]["label"] for event in found} == {delta.owner.email}
     about = api.send("GET", f"audit-events?subject={member.pk}&action=member.role").json()["items"]
     assert about == [event for event in found if event["action"] == "member.role"]
-    assert {e["action"]: (e["detail"]["before"], e["detail"].get("after")) for e in found} == {
+    assert {e["action"]: (e["details"]["before"], e["details"].get("after")) for e in found} == {
         "member.role": ("viewer", "member"),
         "service_account.role": ("member", "viewer"),
         "project.rename": ("Delta", None),  # its new name is the subject's
@@ -382,7 +382,7 @@ def test_the_audit_log_cannot_be_rewritten(delta: TenantWithOwner) -> None:
 
 def test_roles_are_listed_with_a_description_and_their_actions(api: ApiClient) -> None:
     roles = {row["role"]: row for row in api.send("GET", "roles").json()["items"]}
-    assert "launch" in roles["member"]["in_words"]
+    assert "launch" in roles["member"]["description"]
     assert "leases.write" not in roles["viewer"]["actions"]
 
 

@@ -163,7 +163,7 @@ def test_an_invoice_shows_its_tax_customer_and_supplier(kestrel: TenantContext, 
         "0.580000",
         "3.630000",
     ]
-    assert [(each["category"], each["per_cent"]) for each in found["taxes"]] == [("standard", "19")]
+    assert [(each["category"], each["percent"]) for each in found["taxes"]] == [("standard", "19")]
     assert found["supplier"]["vat_id"] == "DE136695976"
 
 
@@ -182,7 +182,7 @@ def test_a_draft_without_a_tax_rate_shows_that_vat_is_not_determined(kestrel: Te
         draft = Invoice.objects.get()
     assert "VAT not determined yet" in page_words(payer.get(f"/invoices/{draft.pk}/"))
     found = ApiClient(kestrel.token(Role.OWNER)).get(f"/api/v1/invoices/{draft.pk}").json()
-    assert found["taxes"][0]["per_cent"] is None
+    assert found["taxes"][0]["percent"] is None
 
 
 def test_operators_add_tax_rates_and_see_how_many_are_missing(operator: Client) -> None:
@@ -235,7 +235,7 @@ def test_a_supplier_outside_of_the_union_needs_one_rate(operator: Client, settin
 
 
 def test_a_repeated_tax_rate_over_the_api_is_stored_once(operator: Client) -> None:
-    body = {"jurisdiction": "DE", "per_cent": "7.7", "category": "reduced", "since": "2026-01-01"}
+    body = {"jurisdiction": "DE", "percent": "7.7", "category": "reduced", "since_day": "2026-01-01"}
 
     def send(**changed: str) -> Any:
         return post_keyed(operator, "/api/v1/ops/tax-rates", body | changed)
@@ -243,9 +243,9 @@ def test_a_repeated_tax_rate_over_the_api_is_stored_once(operator: Client) -> No
     first, second = send(), send()
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json() == second.json()
-    assert (first.json()["per_cent"], first.json()["until"]) == ("7.7", None)
-    corrected = send(per_cent="8").json()  # no invoice was taxed by it
-    assert (corrected["id"], corrected["per_cent"], corrected["used"]) == (first.json()["id"], "8", False)
+    assert (first.json()["percent"], first.json()["until_day"]) == ("7.7", None)
+    corrected = send(percent="8").json()  # no invoice was taxed by it
+    assert (corrected["id"], corrected["percent"], corrected["is_used"]) == (first.json()["id"], "8", False)
     assert send(jurisdiction="XX").status_code == 400
     assert len(operator.get("/api/v1/ops/tax-rates?jurisdiction=DE").json()["items"]) == 1
 

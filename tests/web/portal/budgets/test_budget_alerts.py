@@ -161,14 +161,14 @@ def test_the_api_sets_budget_terms_and_lists_alerts_and_stops(kestrel: TenantCon
     key = made.json()["id"]
     assert api.send("GET", f"budgets/{key}").json()["forecast"]["amount"] == "1.000000"
     alerts = api.send("GET", f"budget-alerts?budget={key}").json()["items"]
-    assert {(row["measure"], row["percent"], row["lifted_at"]) for row in alerts} == {
+    assert {(row["measure"], row["threshold_percent"], row["lifted_at"]) for row in alerts} == {
         ("spent", 50, None), ("forecast", 80, None), ("forecast", 100, None),
     }  # fmt: skip
     assert alerts[0]["project"] == kestrel.project.pk
     assert alerts[0]["month"] == "2026-11"
     assert alerts[0]["limit"] == {"amount": "1.000000", "currency": "EUR"}
-    (stop,) = api.send("GET", "budget-stops?what=all").json()["items"]
-    assert (stop["percent"], stop["done_at"], stop["ended"], stop["lifted_at"]) == (50, None, 0, None)
+    (stop,) = api.send("GET", "budget-stops?kind=all").json()["items"]
+    assert (stop["threshold_percent"], stop["done_at"], stop["ended_count"], stop["lifted_at"]) == (50, None, 0, None)
     assert stop["spent"]["currency"] == stop["limit"]["currency"] == "EUR"
     tag = api.send("GET", f"budgets/{key}")["ETag"]
     changed = api.send("PATCH", f"budgets/{key}", {"stop_all_percent": None}, If_Match=tag)

@@ -76,7 +76,7 @@ def test_the_api_shows_commitments_with_their_usage_of_the_month(kestrel: Tenant
     made = agreed(kestrel, offering)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR, quantity=3)
     (row,) = api.get("/api/v1/commitments").json()["items"]
-    assert (row["units"], row["per_hour"], row["until"]) == (
+    assert (row["units"], row["price_per_hour"], row["until"]) == (
         2,
         {"amount": "0.500000000", "currency": "EUR"},
         None,
@@ -136,9 +136,9 @@ def test_operators_create_and_end_a_commitment_on_the_page(kestrel: TenantContex
 
 def test_operators_create_and_end_a_commitment_over_the_api(kestrel: TenantContext, operator: Client) -> None:
     offering = create_priced_offering(EURO)
-    wanted = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": 2, "per_hour": "1.99"}
+    wanted = {"tenant": kestrel.tenant.pk, "offering": offering.pk, "units": 2, "price_per_hour": "1.99"}
     made = create(operator, "commitments", wanted)
-    assert (made["tenant"]["id"], made["units"], made["per_hour"]["amount"]) == (
+    assert (made["tenant"]["id"], made["units"], made["price_per_hour"]["amount"]) == (
         kestrel.tenant.pk,
         2,
         "1.990000000",

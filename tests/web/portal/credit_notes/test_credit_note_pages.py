@@ -253,10 +253,10 @@ def test_the_api_shows_a_tenant_its_credit_notes_and_the_amount_due(kestrel: Ten
 def test_the_api_shows_a_tenant_the_amount_due_and_its_balance(kestrel: TenantContext, october: Invoice) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     due = {"amount": "3.050000", "currency": "EUR"}
-    assert api.send("GET", "balance").json() == {"owed": [due], "balance": due | {"amount": "0.000000"}}
+    assert api.send("GET", "balance").json() == {"owed_by_currency": [due], "balance": due | {"amount": "0.000000"}}
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
-    assert api.send("GET", "balance").json() == {"owed": [], "balance": due | {"amount": "1.500000"}}
+    assert api.send("GET", "balance").json() == {"owed_by_currency": [], "balance": due | {"amount": "1.500000"}}
 
 
 def test_the_invoices_csv_has_settled_and_due_amounts(payer: Client, october: Invoice) -> None:

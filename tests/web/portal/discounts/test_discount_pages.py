@@ -130,7 +130,7 @@ def test_an_invoice_shows_its_discount_and_minimum_spend(kestrel: TenantContext,
         ]
         explained = api.get(f"/api/v1/invoices/{invoice.pk}/lines/1/explain").json()
         assert explained["rule"].endswith("= 10.000000 €")
-        assert [(each["kind"], each["name"]) for each in explained["month"]] == [("percent", "Partner")]
+        assert [(each["kind"], each["name"]) for each in explained["adjustments"]] == [("percent", "Partner")]
         least = api.get(f"/api/v1/invoices/{invoice.pk}/lines/2/explain").json()
         assert (least["price"], least["recomputed_equal"]) == (None, True)
 
@@ -206,7 +206,7 @@ def test_operators_create_and_end_campaigns_discounts_and_minimums_over_the_api(
     kestrel: TenantContext, operator: Client
 ) -> None:
     made = create(operator, "campaigns", {"code": "autumn-26", "name": "Autumn", "amount": "5.00", "currency": "EUR"})
-    assert (made["code"], made["amount"]["amount"], made["redeemed"]) == ("AUTUMN-26", "5.000000", 0)
+    assert (made["code"], made["amount"]["amount"], made["redemption_count"]) == ("AUTUMN-26", "5.000000", 0)
     assert change(operator, f"campaigns/{made['id']}", {"until": None})["until"] is not None
     given = create(operator, "discounts", {"tenant": kestrel.tenant.pk, "name": "Partner", "percent": "7", "months": 2})
     assert (given["percent"], given["last_month"], given["tenant"]["name"]) == ("7.00", "2026-12", "Kestrel")

@@ -83,7 +83,7 @@ def test_the_api_shows_payment_terms_and_refuses_leases_without_funds(kestrel: T
         make_prepaid(kestrel)
         api = ApiClient(kestrel.token(Role.OWNER))
         body = api.get("/api/v1/wallet").json()
-        assert (body["payment"], body["account_status"], body["why"]) == ("prepaid", "good", WHY)
+        assert (body["payment_terms"], body["account_status"], body["reason"]) == ("prepaid", "good", WHY)
         assert body["available"] == {"amount": "0.000000", "currency": "EUR"}
         values = {
             "project": kestrel.project.pk,
@@ -109,8 +109,8 @@ def test_operators_set_payment_terms_with_a_reason_and_it_is_audited(operator: C
         for wrong in ({"payment": "never"}, {"account_status": "fine"}, {"reason": " "}):
             assert operator.post(address, form | wrong).status_code == 400
         assert operator.get("/ops/tenants/ten_x/payment-terms/").status_code == 404
-        (row,) = operator.get("/api/v1/ops/payment-terms?payment=prepaid").json()["items"]
-        assert (row["tenant"]["name"], row["why"]) == ("Kestrel", WHY)
+        (row,) = operator.get("/api/v1/ops/payment-terms?payment_terms=prepaid").json()["items"]
+        assert (row["tenant"]["name"], row["reason"]) == ("Kestrel", WHY)
         assert operator.post(address, form | {"payment": "invoice"}).status_code == 302
     with tenant_scope(kestrel.tenant.pk):
         assert AccountTerms.objects.get().version == 2

@@ -72,7 +72,7 @@ def show_queue(request: OperatorRequest) -> Any:
                 "ops/leases",
                 state="queued",
                 tenant=lists.filter.tenant_id,
-                sort="since",
+                sort="queued_since",
                 limit=line.PAGE_SIZE,
             )
         ],

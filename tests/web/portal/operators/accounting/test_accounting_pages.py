@@ -69,7 +69,7 @@ def test_the_api_returns_a_month(operator: Client) -> None:
     assert (open_["invoice"], open_["number"], open_["open"]["amount"]) == (invoice.pk, str(invoice), "11.900000")
     assert body["vat"] == []
     (vat,) = operator.get("/api/v1/ops/accounting/2026-10").json()["vat"]
-    assert (vat["vat_return"], vat["country"], vat["per_cent"], vat["tax"]["amount"]) == (
+    assert (vat["vat_return"], vat["country"], vat["percent"], vat["tax"]["amount"]) == (
         "Domestic return",
         "DE",
         "19",

@@ -162,7 +162,7 @@ def test_the_api_proposes_approves_and_withdraws_corrections(author: Client, oth
     made = send(author, f"leases/{lease.pk}/correction", span, 201)
     (share,) = made["shares"]
     (change,) = share["changes"]
-    assert (change["before"]["amount"], change["after"]["amount"]) == ("20.000000", "14.000000")
+    assert (change["amount_before"]["amount"], change["amount_after"]["amount"]) == ("20.000000", "14.000000")
     where = f"corrections/{made['id']}"
     send(author, where, {"status": "approved", "seal": made["seal"]}, 409)
     assert send(other, where, {"status": "approved", "seal": made["seal"]})["status"] == "booked"
@@ -170,12 +170,12 @@ def test_the_api_proposes_approves_and_withdraws_corrections(author: Client, oth
     price = send(
         author,
         f"price-versions/{version.pk}/correction",
-        span | {"per_hour": "1.50", "since": "2026-10-05T00:00:00Z"},
+        span | {"price_per_hour": "1.50", "since": "2026-10-05T00:00:00Z"},
         201,
     )
-    assert (price["kind"], price["per_hour"]["amount"]) == ("price", "1.500000000")
+    assert (price["kind"], price["price_per_hour"]["amount"]) == ("price", "1.500000000")
     assert send(other, f"corrections/{price['id']}", {"status": "withdrawn"})["status"] == "withdrawn"
-    send(author, "price-versions/x/correction", span | {"per_hour": "1"}, 404)
+    send(author, "price-versions/x/correction", span | {"price_per_hour": "1"}, 404)
     send(author, "leases/lse_none/correction", span, 404)
     assert author.get("/api/v1/ops/corrections?status=booked").json()["total_estimate"] == 1
 

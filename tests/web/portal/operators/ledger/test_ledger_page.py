@@ -165,16 +165,16 @@ def test_the_api_lists_and_filters_transfers(operator: Client) -> None:
         return found
 
     assert len(items("")) == 5
-    assert {each["ref"] for each in items(f"tenant={other.tenant_id}")} == {other.pk}
-    found = items(f"ref={invoice.pk}&sort=id")
+    assert {each["subject_id"] for each in items(f"tenant={other.tenant_id}")} == {other.pk}
+    found = items(f"subject_id={invoice.pk}&sort=id")
     assert [each["kind"] for each in found] == ["invoice", "invoice", "payment"]
-    assert found[2]["debit"]["type"] == "cash"  # type: ignore[index]
+    assert found[2]["debit_account"]["type"] == "cash"  # type: ignore[index]
     assert found[2]["amount"] == {"amount": "2.000000", "currency": "EUR"}
-    assert [each["ref"] for each in items("kind=payment")] == [invoice.pk]
+    assert [each["subject_id"] for each in items("kind=payment")] == [invoice.pk]
     one = operator.get(f"/api/v1/ops/ledger-transfers/{found[2]['id']}")
     assert one.json() == found[2]
     assert operator.get("/api/v1/ops/ledger-transfers?kind=odd").status_code == 400
-    assert operator.get(f"/api/v1/ops/ledger-transfers?ref={'x' * 301}").status_code == 400
+    assert operator.get(f"/api/v1/ops/ledger-transfers?subject_id={'x' * 301}").status_code == 400
     assert operator.get("/api/v1/ops/ledger-transfers/odd").status_code == 404
 
 

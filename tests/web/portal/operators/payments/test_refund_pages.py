@@ -108,7 +108,7 @@ def test_a_repeated_refund_request_over_the_api_refunds_once(operator: Client) -
         for odd in ({"amount": "x"}, {"refunded": "x"}, {"amount": "9.00", "refunded": "0.50"}):
             assert post_keyed(operator, api, {**wanted, **odd}).status_code == 400
     (found,) = operator.get("/api/v1/ops/refunds", {"payment": payment_of(invoice).pk}).json()["items"]
-    assert (found["status"], found["amount"]["currency"], found["why"]) == ("succeeded", "EUR", "wrong slice")
+    assert (found["status"], found["amount"]["currency"], found["refund_reason"]) == ("succeeded", "EUR", "wrong slice")
     assert refunded_amounts(invoice) == [50]
 
 

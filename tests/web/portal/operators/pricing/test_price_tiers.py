@@ -91,17 +91,22 @@ def test_tiers_published_on_the_page_are_readable_by_tenants(operator: Client) -
         assert "graduated: from 100 h 2.5, from 500 h 2" in operator.get(path).content.decode()
         found = ApiClient(kestrel.token()).get(f"/api/v1/price-versions?offering={offering.pk}").json()["items"]
     assert [(each["model"], len(each["tiers"])) for each in found] == [("graduated", 3), ("flat", 0)]
-    assert found[0]["tiers"][1] == {"from_hours": "100", "until_hours": "500", "price": "2.5"}
+    assert found[0]["tiers"][1] == {
+        "from_hours": "100",
+        "until_hours": "500",
+        "price_per_hour": {"amount": "2.500000000", "currency": "EUR"},
+        "package_price": None,
+    }
 
 
 def test_publishing_tiers_over_the_api_is_idempotent(operator: Client) -> None:
     offering = create_priced_offering(3 * EURO)
     tenant, _ = create_customer()
     body = {
-        "per_hour": "3",
+        "price_per_hour": "3",
         "since": SOON.isoformat(),
         "model": "package",
-        "tiers": [{"from_hours": "24", "price": "60"}],
+        "tiers": [{"from_hours": "24", "package_price": "60"}],
     }
     path = f"/api/v1/ops/offerings/{offering.pk}/price"
     with clock.frozen_at(NOW):
@@ -109,7 +114,9 @@ def test_publishing_tiers_over_the_api_is_idempotent(operator: Client) -> None:
         assert (first.status_code, first.json()["model"]) == (201, "package"), first.content
         assert post_keyed(operator, path, body).json()["id"] == first.json()["id"]
         own = post_keyed(operator, path, body | {"tenant": tenant.pk})
-        assert own.json()["tiers"] == [{"from_hours": "24", "until_hours": None, "price": "60"}]
+        (tier,) = own.json()["tiers"]
+        assert (tier["from_hours"], tier["price_per_hour"]) == ("24", None)
+        assert tier["package_price"] == {"amount": "60.000000000", "currency": "EUR"}
         again = post_keyed(operator, path, body | {"tenant": tenant.pk})
         assert again.json()["id"] == own.json()["id"]
         odd = post_keyed(operator, path, body | {"model": "volume"})

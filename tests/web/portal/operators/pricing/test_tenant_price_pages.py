@@ -98,7 +98,7 @@ def test_a_tenant_price_preview_uses_the_tenants_last_month(
                                 {"tenant": kestrel.tenant.pk, "try": "1"}))  # fmt: skip
     assert "No usage in" in nothing
     assert operator.get(address, {"tenant": "ten_x", "try": "1"}).status_code == 400
-    call = operator.get(f"/api/v1/ops/offerings/{offering.pk}/preview?tenant={kestrel.tenant.pk}&per_hour=1")
+    call = operator.get(f"/api/v1/ops/offerings/{offering.pk}/preview?tenant={kestrel.tenant.pk}&price_per_hour=1")
     assert call.json()["would_be"] == {"amount": "1.000000", "currency": "EUR"}
     assert operator.get(f"/api/v1/ops/offerings/{offering.pk}/preview?tenant=ten_x").status_code == 404
     assert own(kestrel) == []
@@ -108,7 +108,7 @@ def test_a_tenant_price_is_set_and_ended_over_the_api(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     offering = simulation.offering("whole-gpu")
-    address, wanted = f"/api/v1/ops/offerings/{offering.pk}/price", {"per_hour": "1.25"}
+    address, wanted = f"/api/v1/ops/offerings/{offering.pk}/price", {"price_per_hour": "1.25"}
     for bad in ({"until": "2027-01-01T00:00:00Z"}, {"free": True}):
         assert post_keyed(operator, address, {**wanted, **bad}).status_code == 400
     wanted["tenant"], wanted["since"] = kestrel.tenant.pk, "2026-12-01T00:00:00Z"
