@@ -31,10 +31,11 @@ class SessionStore(DatabaseSessionStore):
         """Return a session as it is stored; unencrypted only where no key is configured."""
         return _encrypt(super().encode(session_dict))
 
-    def decode(self, session_data: str) -> dict[str, Any]:
+    def decode(self, session_data: bytes | str) -> dict[str, Any]:
         """Return a stored session; an empty one if its encryption key is gone."""
+        text = session_data.decode() if isinstance(session_data, bytes) else session_data
         try:
-            return super().decode(_decrypt(session_data))
+            return super().decode(_decrypt(text))
         except crypto.CredentialKeyError:
             return {}
 
@@ -60,7 +61,10 @@ class SessionStore(DatabaseSessionStore):
 
 @transaction.atomic
 def reencrypt_sessions() -> int:
-    """Encrypt all sessions with the newest key, and return how many; those without their key end."""
+    """Encrypt all sessions with the newest key, and return how many.
+
+    Sessions whose key is gone end.
+    """
     sessions = list(Session.objects.select_for_update().order_by("pk"))
     for session in sessions:
         try:

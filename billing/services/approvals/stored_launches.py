@@ -40,7 +40,10 @@ def load_launch(request: ApprovalRequest, *, now: datetime) -> LeaseRequest:
 
 
 def forget_variables(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return a stored request with the names of its variables only; its launch has their values."""
+    """Return a stored request without the values of its variables.
+
+    Its launch has them.
+    """
     return {**stored, "env": dict.fromkeys(stored["env"], "")} if stored.get("env") else stored
 
 

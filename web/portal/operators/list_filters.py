@@ -56,7 +56,7 @@ class ListFilter:
 
     @property
     def tenant_id(self) -> str:
-        """Return the tenant's id; empty without a tenant, or if it is named by its name."""
+        """Return the tenant's id; empty if it is filtered by name or not at all."""
         return self.tenant if self.tenant_name else ""
 
     @property
@@ -73,7 +73,10 @@ class ListFilter:
         return _("until {day}").format(day=self.until) if self.until else ""
 
     def require_valid(self) -> None:
-        """Raise InvalidValue if a filter cannot be read: a file has no place for its error."""
+        """Raise InvalidValue if a filter cannot be read.
+
+        A file has no place for its error.
+        """
         for name, error in self.errors.items():
             raise InvalidValue(name, error, fix=_("Correct the filter, or leave it out."))
 

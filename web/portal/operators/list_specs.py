@@ -14,7 +14,10 @@ LazyText = str | Promise
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """A state that a list can be limited to: by a query, or by a test of rows that are read."""
+    """A state that a list can be filtered by.
+
+    By a query, or by a test of rows that are read.
+    """
 
     value: str
     label: LazyText
@@ -63,7 +66,7 @@ class OperatorList:
 
 
 def row_value(row: Any, column: str) -> Any:
-    """Return the value of a column of a row; None if something on the way is None."""
+    """Return a row's value of a column, whose name may follow relations."""
     for name in column.split("__"):
         if row is None:
             return None

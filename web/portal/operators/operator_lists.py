@@ -116,7 +116,10 @@ class PageLists:
         return replace(self.filter, states=tuple(LinkOption(**tab, count=count) for tab, count in tabs))
 
     def csv(self, *sources: tuple[OperatorList, Callable[[], Rows]]) -> HttpResponseBase:
-        """Return all filtered rows of the list that the query string names, the first by default."""
+        """Return all filtered rows of one list as CSV.
+
+        The query string names it; the default is the first.
+        """
         self.filter.require_valid()
         named = self.request.GET.get("list", "") or sources[0][0].name
         for spec, read_rows in sources:
@@ -148,7 +151,7 @@ def csv_list(name: str, heads: Sequence[str], rows: Iterator[Sequence[object]]) 
 
 
 def csv_time(at: Any) -> str:
-    """Write a time of a CSV list, in UTC; a day as it is; empty without one."""
+    """Write a time of a CSV list in UTC; a day as it is."""
     if at is None:
         return ""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if isinstance(at, datetime) else f"{at:%Y-%m-%d}"

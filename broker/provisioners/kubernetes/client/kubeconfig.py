@@ -34,7 +34,7 @@ class KubeconfigLoader(yaml.SafeLoader):
     }
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Refuse merge keys: a few lines of them expand to millions of values while they are read."""
+        """Refuse merge keys, which may expand to millions of values."""
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
                 raise UnusableKubeconfig(

@@ -122,6 +122,8 @@ def test_a_token_with_an_out_of_range_expiry_has_no_expiry_date() -> None:
 
 
 EXEC = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1"}
+
+
 def expanding(line: str) -> str:
     """Return mappings of which each contains the one before twice."""
     return "\n".join(["a0: &a0 {k: v}", *(f"a{n}: &a{n} {{{line.format(f'*a{n - 1}')}}}" for n in range(1, 27))])
