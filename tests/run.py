@@ -16,11 +16,10 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 PYTEST = [sys.executable, "-m", "pytest"]
 NOTHING_COLLECTED = 5
 FILES_WORTH_WORKERS = 6  # below that a second process costs more than it brings
-REPORT_COVERAGE = ["--cov", "--cov-report=term-missing"]
 # Only with every deep test: lines that one of them alone reaches are missing in four commits of five.
-REQUIRE_COVERAGE = [*REPORT_COVERAGE, "--cov-fail-under=100"]
+REQUIRE_COVERAGE = ["--cov", "--cov-report=term-missing", "--cov-fail-under=100"]
 NO_BROWSER = "--ignore=tests/browser"
-DEEP, COVERAGE = "DEEP", "COVERAGE"  # variables: which deep tests, and whether to measure coverage
+DEEP = "DEEP"  # variable: which deep tests
 
 
 def selection(only: Sequence[str]) -> list[str]:
@@ -119,7 +118,7 @@ def main(only: Sequence[str]) -> int:
     if only:
         slowest = [f"--durations={summary.SLOWEST}", "--durations-min=2"]
         return run(*selection(only), *deep(only), *slowest)
-    return everything(*deep(only), measure=REPORT_COVERAGE if os.environ.get(COVERAGE) else ())
+    return everything(*deep(only), measure=())
 
 
 if __name__ == "__main__":

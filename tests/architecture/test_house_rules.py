@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,13 @@ def sources(*folders: str) -> list[Path]:
 
 def trees(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
     for path in sources(*folders):
-        yield path, ast.parse(path.read_text())
+        yield path, parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Parse a file once for all rules."""
+    return ast.parse(path.read_text())
 
 
 def test_the_import_contract_is_kept() -> None:

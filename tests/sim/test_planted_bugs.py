@@ -74,6 +74,7 @@ def planted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return name_of_bug
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("planted", PLANTED, indirect=True)
 def test_a_planted_bug_is_found(planted: str, own_database: OwnDatabase) -> None:
