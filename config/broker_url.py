@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, urlsplit
+
+from config.url_options import parse_url_options
 
 TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 KNOWN_OPTIONS = {"redis": (), "rediss": TLS_OPTIONS, "redis+socket": ("virtual_host",)}
@@ -24,7 +26,9 @@ def parse_broker_url(url: str) -> BrokerAddress:
     parts = urlsplit(url)
     if parts.scheme not in KNOWN_OPTIONS:
         raise ValueError(f"The URL must begin with one of {', '.join(f'{each}://' for each in KNOWN_OPTIONS)}.")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.scheme != "redis+socket":
+        _check_place(parts)
+    options = parse_url_options(parts.query)
     known = KNOWN_OPTIONS[parts.scheme]
     for name in options:
         if name not in known:
@@ -35,3 +39,14 @@ def parse_broker_url(url: str) -> BrokerAddress:
     # Without this, kombu would speak to a rediss:// address in plain text.
     verified = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
     return BrokerAddress(parts._replace(query="").geturl(), {**options, **verified})
+
+
+def _check_place(parts: SplitResult) -> None:
+    """Raise ValueError for a port or database that is no number; the client would find out at the first message."""
+    try:
+        is_place = parts.port != 0
+    except ValueError:
+        is_place = False
+    database = parts.path.strip("/")
+    if not is_place or parts.fragment or not (database.isdecimal() or not database):
+        raise ValueError("Write it as redis://host:6379/0: one host, a port, and the number of a database.")

@@ -5,8 +5,14 @@ from typing import Any
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from config.url_options import parse_url_options
+
 SCHEMES = ("postgresql://", "postgres://")
 UNKNOWN_OPTION = "invalid URI query parameter"
+VALUES = {  # libpq checks them when it connects, and then the database seems to be down
+    "sslmode": ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
+}
 FORM = "Write it as postgresql://user:password@host:port/name?sslmode=verify-full, with %40 for an @ in the password."
 
 
@@ -22,6 +28,10 @@ def parse_database_url(url: str) -> dict[str, str]:
     except ProgrammingError as error:
         text = str(error).strip()
         raise ValueError(f"{text}." if text.startswith(UNKNOWN_OPTION) else f"libpq cannot read it. {FORM}") from None
+    parse_url_options(url.rpartition("@")[2].partition("?")[2])  # a password may have a ?
+    for name, values in VALUES.items():
+        if parts.get(name, values[0]) not in values:
+            raise ValueError(f"{name} must be one of {', '.join(values)}.")
     if not all(port.isdigit() for port in parts.get("port", "0").split(",") if port):
         raise ValueError(f"The port must be a number. {FORM}")
     if "dbname" not in parts and "service" not in parts:

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
+from cryptography.fernet import Fernet
 from pydantic import Field, PositiveInt, SecretStr, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from billing.domain.money import parse_amount
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.money import EXPONENTS, parse_amount
 from config.broker_url import parse_broker_url
 from config.database_url import parse_database_url
 from config.mail_url import parse_mail_url
@@ -40,7 +42,7 @@ class EnvironmentSettings(BaseSettings):
         hide_input_in_errors=True,  # URLs contain passwords
     )
 
-    secret_key: SecretStr = Field(description="Signs sessions. No default: nothing starts without it.")
+    secret_key: SecretStr = Field(min_length=1, description="Signs sessions. No default: nothing starts without it.")
     credential_encryption_keys: SecretStr = Field(
         default=SecretStr(""),
         description="Fernet keys that encrypt what is secret in the database; newest first, with commas.",
@@ -128,7 +130,9 @@ class EnvironmentSettings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         default=None, description="Bearer token with which other machines may read /metrics."
     )
-    log_level: str = Field(default="INFO", description="Lowest level that is logged: DEBUG, INFO, WARNING or ERROR.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Lowest level that is logged: DEBUG, INFO, WARNING or ERROR."
+    )
 
     provisioner: str = Field(
         default="broker.provisioners.simulated.SimulatedProvisioner", description="Class that provisions leases."
@@ -139,7 +143,10 @@ class EnvironmentSettings(BaseSettings):
         " prints on a node.",
     )
     simulated_speed: float = Field(
-        default=1.0, description="Factor by which the simulated provisioner pulls and starts faster."
+        default=1.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Factor by which the simulated provisioner pulls and starts faster.",
     )
     simulated_partition_s: float = Field(
         default=0.4,
@@ -253,7 +260,7 @@ class EnvironmentSettings(BaseSettings):
     approval_ttl_hours: int = Field(
         default=72, ge=1, le=24 * 90, description="Hours after which a launch that waits for approval expires."
     )
-    max_lease_hours: int = Field(default=24 * 30, description="Longest duration of a lease, in hours.")
+    max_lease_hours: int = Field(default=24 * 30, ge=1, description="Longest duration of a lease, in hours.")
     quote_ttl_s: int = Field(default=600, ge=1, le=30 * 86400, description="Time to live of a quote, in seconds.")
     spot_free_interruption_s: int = Field(
         default=120,
@@ -276,6 +283,7 @@ class EnvironmentSettings(BaseSettings):
     )
     provision_timeout_s: int = Field(
         default=600,
+        ge=1,
         description="A lease that is not active this many seconds after placement ends as provision_timeout.",
     )
     node_unreachable_timeout_s: int = Field(
@@ -420,6 +428,60 @@ class EnvironmentSettings(BaseSettings):
             parse_mail_url(url)
         return url
 
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _read_log_level(cls, level: str) -> str:
+        return level.upper()
+
+    @field_validator("public_url", "events_url")
+    @classmethod
+    def _check_origin(cls, url: str) -> str:
+        """Return the URL without a slash at its end, as links are made of it."""
+        parts = urlsplit(url)
+        more = parts.path.strip("/") or parts.query or parts.fragment or parts.username
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname or more):
+            raise ValueError("Write it as https://gpus.example.com, without a path.")
+        return url.rstrip("/")
+
+    @field_validator("public_url")
+    @classmethod
+    def _check_public_url(cls, url: str) -> str:
+        if not url:
+            raise ValueError("Write it as https://gpus.example.com.")
+        return url
+
+    @field_validator("credential_encryption_keys")
+    @classmethod
+    def _check_keys(cls, keys: SecretStr) -> SecretStr:
+        for key in filter(None, keys.get_secret_value().split(",")):
+            try:
+                Fernet(key)
+            except ValueError:
+                raise ValueError("One of the keys is not a Fernet key.") from None  # without repeating it
+        return keys
+
+    @field_validator("currency")
+    @classmethod
+    def _check_currency(cls, currency: str) -> str:
+        if currency not in EXPONENTS:
+            raise ValueError("Write it as an ISO 4217 code, such as EUR.")
+        return currency
+
+    @field_validator("supplier_country")
+    @classmethod
+    def _check_country(cls, country: str) -> str:
+        if country and country not in COUNTRY_NAMES:
+            raise ValueError("Write it as two letters, such as DE.")
+        return country
+
+    @field_validator("sign_up_domains")
+    @classmethod
+    def _check_domains(cls, domains: tuple[str, ...]) -> tuple[str, ...]:
+        for domain in domains:
+            if not re.fullmatch(r"[^@*\s/:]+", domain):
+                raise ValueError(f"{domain!r} is not a domain: write uni.example, without @ and *.")
+        return domains
+
     @field_validator("trial_credit")
     @classmethod
     def _check_trial_credit(cls, credits: dict[str, str]) -> dict[str, str]:
@@ -439,6 +501,8 @@ class EnvironmentSettings(BaseSettings):
     def _check_combinations(self) -> Self:
         if self.mail_url and not self.mail_from:
             raise ValueError("GPUBROKER_MAIL_FROM is missing: GPUBROKER_MAIL_URL needs the sender of e-mails.")
+        if bool(self.oidc_client_id) != bool(self.oidc_server_url):
+            raise ValueError("Single sign-on needs both GPUBROKER_OIDC_CLIENT_ID and GPUBROKER_OIDC_SERVER_URL.")
         if self.sign_up == "domains" and not self.sign_up_domains:
             raise ValueError("GPUBROKER_SIGN_UP_DOMAINS is missing: GPUBROKER_SIGN_UP=domains needs it.")
         if self.local_mail and (self.mail_url or urlsplit(self.public_url).hostname not in LOCAL_HOSTS):
@@ -454,7 +518,15 @@ def load_settings() -> EnvironmentSettings:
     folder = secrets_directory()
     files = [file.name for file in folder.iterdir()] if folder else []
     check_setting_names([*os.environ, *files], EnvironmentSettings.model_fields)
-    return EnvironmentSettings()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+    try:
+        return EnvironmentSettings()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+    except SettingsError as error:  # it names the field, not the variable, and not what is expected
+        name = re.search(r'field "(\w+)"', str(error))
+        if name is None:
+            raise
+        raise ValueError(
+            f'{PREFIX}{name[1].upper()} must be JSON: lists as ["a", "b"], amounts as {{"EUR": "25.00"}}.'
+        ) from None
 
 
 env = load_settings()

@@ -1,7 +1,9 @@
 """URL of the mail server: TLS, STARTTLS, or a plain relay without login."""
 
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
+
+from config.url_options import parse_url_options
 
 FORM = "Write it as smtp://user:password@host:587, smtps://user:password@host:465 or smtp://host:25."
 STARTTLS_OPTION, RELAY_PORT = "starttls", 25
@@ -27,11 +29,15 @@ def parse_mail_url(url: str) -> MailServer:
     """
     parts = urlsplit(url)
     try:
-        port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        port = DEFAULT_PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
     except ValueError:
         port = 0
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname or not port or parts.path not in ("", "/"):
         raise ValueError(f"This is not the URL of a mail server. {FORM}")
+    if parts.fragment:
+        raise ValueError(f"A # in a password must be written as %23. {FORM}")
+    if bool(parts.username) != bool(parts.password):
+        raise ValueError(f"A login needs a user and a password. {FORM}")
     if parts.scheme == "smtps" and parts.query:
         raise ValueError("smtps:// takes no options: it is always by TLS.")
     return MailServer(
@@ -45,7 +51,7 @@ def parse_mail_url(url: str) -> MailServer:
 
 
 def _starttls(query: str, *, has_login: bool, port: int) -> bool:
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    options = parse_url_options(query)
     wanted = options.pop(STARTTLS_OPTION, "no" if port == RELAY_PORT and not has_login else "yes")
     if options:
         raise ValueError(f"Option {', '.join(options)} is unknown. Known: {STARTTLS_OPTION}=yes or no.")

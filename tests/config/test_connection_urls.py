@@ -34,6 +34,10 @@ def test_session_settings_of_a_url_follow_ours() -> None:
     assert found["HOST"] == "/run/pg"
 
 
+def test_a_password_may_have_a_question_mark() -> None:
+    assert parse_database_url("postgresql://web:hu?sh@db/gpus")["password"] == "hu?sh"
+
+
 @pytest.mark.parametrize(
     ("url", "why"),
     [
@@ -43,6 +47,10 @@ def test_session_settings_of_a_url_follow_ours() -> None:
         ("postgresql://web:hush@db:port/gpus", "port must be a number"),
         ("postgresql://web:hush%@db/gpus", "libpq cannot read it"),
         ("postgresql://web:hush@db", "name of the database is missing"),
+        ("postgresql://web:hush@db/gpus?sslmode=verifyfull", "sslmode must be one of disable"),
+        ("postgresql://web:hush@db/gpus?target_session_attrs=primry", "target_session_attrs must be one of any"),
+        ("postgresql://web:hush@db/gpus?sslmode=verify-full&sslmode=disable", "sslmode is given twice"),
+        ("postgresql://web:hush@db/gpus?sslrootcert=", "sslrootcert has no value"),
     ],
 )
 def test_a_wrong_database_url_is_refused_without_repeating_it(url: str, why: str) -> None:
@@ -67,6 +75,12 @@ def test_valkey_by_tls_is_always_verified() -> None:
         ("rediss://valkey/0?ssl_cert_reqs=none", "Option ssl_cert_reqs of rediss:// is unknown"),
         ("redis://valkey/0?ssl_ca_certs=/ca.pem", "for TLS use rediss://"),
         ("amqp://rabbit/0", "must begin with one of redis://"),
+        ("rediss://valkey/0?ssl_ca_certs=", "ssl_ca_certs has no value"),
+        ("rediss://valkey/0?ssl_ca_certs=/a.pem&ssl_ca_certs=/b.pem", "ssl_ca_certs is given twice"),
+        ("redis://valkey:port/0", "one host, a port, and the number of a database"),
+        ("redis://a:6379,b:6379/0", "one host"),
+        ("redis://valkey:6379/leases", "the number of a database"),
+        ("redis://valkey:6379/0#1", "the number of a database"),
     ],
 )
 def test_an_option_of_the_valkey_url_without_effect_is_refused(url: str, why: str) -> None:
@@ -77,6 +91,9 @@ def test_an_option_of_the_valkey_url_without_effect_is_refused(url: str, why: st
 def test_a_misspelt_setting_is_refused_with_the_name_that_was_meant() -> None:
     known = ["database_url", "mail_url"]
     check_setting_names(["GPUBROKER_MAIL_URL", "gpubroker_database_url", "PATH", "..data"], known)
+    for name in ("GPUBROKR_MAIL_URL", "GPUBROKERMAIL_URL", "GPU_BROKER_DATABASE_URL"):
+        with pytest.raises(UnknownSetting, match="did you mean GPUBROKER_"):
+            check_setting_names([name], known)
     with pytest.raises(UnknownSetting, match=r"GPUBROKER_MAIL_ULR is not a setting: did you mean GPUBROKER_MAIL_URL\?"):
         check_setting_names(["GPUBROKER_MAIL_ULR"], known)
     with pytest.raises(UnknownSetting, match=r"GPUBROKER_WEB_PORT is not a setting"):

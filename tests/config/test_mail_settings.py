@@ -37,6 +37,12 @@ def test_a_mail_url_says_how_the_server_is_spoken_to(url: str, server: MailServe
         ("http://mx.example", "not the URL of a mail server"),
         ("smtp://mx.example:port", "not the URL of a mail server"),
         ("mx.example", "not the URL of a mail server"),
+        ("smtp://mx.example:0", "not the URL of a mail server"),
+        ("smtp://ada@mx.example:25", "needs a user and a password"),
+        ("smtp://:pass@mx.example:25", "needs a user and a password"),
+        ("smtp://ada:pa#ss@mx.example:587", "not the URL of a mail server"),
+        ("smtp://relay.example:25#x", "must be written as %23"),
+        ("smtp://relay:25?starttls=no&starttls=yes", "starttls is given twice"),
     ],
 )
 def test_a_wrong_mail_url_is_refused(url: str, why: str) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from config.env import EnvironmentSettings, settings_markdown
 
@@ -52,3 +52,47 @@ def test_a_start_without_a_required_setting_fails_and_names_it() -> None:
     done = run_with_settings("import config.env", database_url="postgresql:///x")
     assert done.returncode == 1
     assert "secret_key" in done.stderr
+
+
+def load(**settings: object) -> EnvironmentSettings:
+    return EnvironmentSettings(**{"secret_key": "k", "database_url": "postgresql:///x", **settings})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("secret_key", "", "at least 1"),
+        ("credential_encryption_keys", "hush", "not a Fernet key"),
+        ("public_url", "gpus.example.com", "https://gpus.example.com"),
+        ("public_url", "https://gpus.example.com/portal", "without a path"),
+        ("public_url", "", "https://gpus.example.com"),
+        ("events_url", "events.example.com", "without a path"),
+        ("log_level", "DEBUGG", "'DEBUG'"),
+        ("currency", "EURO", "ISO 4217"),
+        ("supplier_country", "Germany", "two letters"),
+        ("sign_up_domains", ("@uni.example",), "without @"),
+        ("oidc_client_id", "abc", "needs both"),
+        ("oidc_server_url", "https://sso.example", "needs both"),
+        ("max_lease_hours", 0, "greater than or equal to 1"),
+        ("provision_timeout_s", 0, "greater than or equal to 1"),
+        ("simulated_speed", 0, "greater than 0"),
+        ("simulated_speed", float("nan"), "finite"),
+    ],
+)
+def test_a_value_that_would_fail_later_is_refused_at_the_start(name: str, value: object, why: str) -> None:
+    with pytest.raises(ValidationError, match=why) as refused:
+        load(**{name: value})
+    assert "hush" not in str(refused.value)
+
+
+def test_a_public_url_with_a_slash_makes_the_same_links() -> None:
+    assert load(public_url="https://gpus.example.com/").public_url == "https://gpus.example.com"
+
+
+def test_a_log_level_may_be_in_lower_case() -> None:
+    assert load(log_level="debug").log_level == "DEBUG"
+
+
+def test_a_list_that_is_no_json_is_refused_by_the_name_of_its_variable() -> None:
+    done = run_with_settings("import config.env", secret_key="k", database_url="postgresql:///x", allowed_hosts="a.b")
+    assert "GPUBROKER_ALLOWED_HOSTS must be JSON" in done.stderr
