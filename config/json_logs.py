@@ -4,11 +4,23 @@ A request's id follows its outbox messages: from the X-Request-ID of the respons
 step of its lease.
 """
 
+import re
 from typing import Any
 
 import structlog
 
 from config.env import env
+
+# Paths of e-mailed links whose last part is a secret: who reads it may use the link.
+SECRET_LINKS = re.compile(r"(/join/|/account/confirm-email/|/account/password/reset/key/)[^/\s\"']+")
+
+
+def hide_secret_links(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the secrets of e-mailed links, wherever an entry has their address."""
+    return {
+        name: SECRET_LINKS.sub(r"\1…", value) if isinstance(value, str) else value for name, value in event.items()
+    }
+
 
 SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -16,6 +28,7 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
+    hide_secret_links,
 ]
 structlog.configure(
     processors=[*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
