@@ -103,6 +103,8 @@ def build_system_page(request: OperatorRequest) -> SystemPage:
     def to(chosen_filters: audit_filters.AuditFilters) -> str:
         return f"?{urlencode({**tab, **chosen_filters})}#trail"
 
+    today = request.now.astimezone(ZoneInfo(OPERATORS_TIME_ZONE)).date()
+    chips = audit_filters.filter_chips(rows, chosen_filters, events, to, today=today, also=tab)
     money = pending_collections.read_pending_collections(now=request.now)
     stuck_payments = pending_collections.stuck_payments() if money.stuck else Payment.objects.none()
     stuck_topups = pending_collections.stuck_topups() if money.topups else TopUp.objects.none()
@@ -118,14 +120,7 @@ def build_system_page(request: OperatorRequest) -> SystemPage:
         stripe_waits=stripe_status.count_open_items(now=request.now),
         visits=visits,
         trail=trail.with_rows(events),
-        filters=audit_filters.filter_chips(
-            rows,
-            chosen_filters,
-            events,
-            to,
-            today=request.now.astimezone(ZoneInfo(OPERATORS_TIME_ZONE)).date(),
-            also=tab,
-        ),
+        filters=[chip for chip in chips if chip["name"] != "day" or chip["value"]],  # the list has a filter of days
         chosen_filters=audit_filters.api_parameters(chosen_filters, OPERATORS_TIME_ZONE),
     )
 
