@@ -6,7 +6,7 @@ The rules are in triggers_bank_receipts.sql.
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from billing.models.default_ids import ID_LENGTH, bank_receipt_id, bank_receipt_part_id
 from billing.models.invoices import Invoice
@@ -64,9 +64,16 @@ class BankReceiptPart(TenantOwned):
     at = models.DateTimeField()
     from_balance = models.BooleanField(default=False)  # assigned later, when it was on the balance already
     recovered = models.BooleanField(default=False)  # the invoice had been written off
+    recovered_tax = models.BigIntegerField(default=0, db_default=0)  # of it, tax that is owed to a state again
 
     class Meta:
-        constraints = [models.CheckConstraint(condition=Q(minor__gt=0), name="bank_receipt_part_of_something")]
+        constraints = [
+            models.CheckConstraint(condition=Q(minor__gt=0), name="bank_receipt_part_of_something"),
+            models.CheckConstraint(
+                condition=Q(recovered_tax=0) | Q(recovered=True, recovered_tax__gt=0, recovered_tax__lte=F("minor")),
+                name="recovered_tax_is_a_part",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.pk

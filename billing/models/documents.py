@@ -40,7 +40,9 @@ class StoredBundle(TenantOwned):
     invoice = models.OneToOneField(Invoice, on_delete=models.PROTECT, primary_key=True, related_name="+")
     content = models.BinaryField()  # zlib
     sha256 = models.CharField(max_length=SHA256_LENGTH)
-    made_at = models.DateTimeField()
+    made_at = models.DateTimeField()  # when it was cancelled
+    # What earlier credit notes credited of it is credited on the invoice that replaces it.
+    credits_again = models.BooleanField(default=True, db_default=True)
 
     def __str__(self) -> str:
         return self.sha256

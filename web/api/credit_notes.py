@@ -13,7 +13,6 @@ from billing.services.documents import document_store
 from web.api import documents
 from web.api.amounts import AmountField
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs
-from web.http import downloads
 from web.http.filters import QueryFilter
 
 
@@ -56,6 +55,7 @@ class CreditNoteRows(RowViewSet):
         Prefetch("lines", CreditNoteLine.objects.select_related("line", "credit_note").order_by("line__n"))
     )
     filters = {"invoice": QueryFilter("invoice_id")}
+    action_parameters = {"xrechnung": frozenset({"profile"})}
 
     @extend_schema(responses=documents.PDF, filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
@@ -64,16 +64,17 @@ class CreditNoteRows(RowViewSet):
         with self.read_scope():
             return documents.document_response(request, document_store.credit_note_pdf(self.get_object(), now=self.now))
 
-    @extend_schema(responses=documents.XML, filters=False)
+    @extend_schema(responses=documents.XML, parameters=[documents.PROFILE], filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
     def xrechnung(self, request: Request, pk: str) -> HttpResponseBase:
-        """Return the credit note as XRechnung (EN 16931, syntax CII).
+        """Return the credit note as XRechnung (EN 16931, syntax CII), or as the Factur-X that its PDF contains.
 
-        The PDF contains a Factur-X (ZUGFeRD) invoice besides. 409 if supplier or customer lack required details.
+        Also for papers from before PDFs contained one; a stored PDF never changes. 409 if supplier or customer lack
+        required details.
         """
         with self.read_scope():
             found = self.get_object()
-        return downloads.xml_response(document_store.xrechnung_file(found))
+        return documents.e_invoice_response(request, found)
 
 
 class CreditNoteViewSet(CreditNoteRows, ListModelMixin, RetrieveModelMixin, WholeTenantViewSet):

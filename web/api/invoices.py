@@ -1,11 +1,12 @@
 """API of invoices, their lines, and what each line is computed from."""
 
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -16,9 +17,12 @@ from billing.domain.line_explanations import format_fraction
 from billing.domain.tax import TaxTreatment, format_rate_percent
 from billing.models import AdjustmentKind, DunningStep, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
 from billing.services.documents import csv_exports, document_store
+from billing.services.documents.focus import focus_months
 from billing.services.payments import disputed_amounts, payment_creation
+from billing.services.reports.accounting.month_exports import MONTH
 from billing.services.reports.line_explanations import ExplainedLine, LeaseExplanation, explain_invoice_line
 from tenants.services import rls
+from tenants.services.errors import InvalidValue
 from web.api import cost_allocation, documents, invoice_bundles
 from web.api.amounts import (
     AmountField,
@@ -37,6 +41,7 @@ from web.http.filters import QueryFilter
 from web.http.idempotency import idempotent
 
 MAX_LEASES = 200
+MONTH_PARAMETER = OpenApiParameter("month", str, description="Such as `2026-10`.")
 UTC_DATETIME_FIELD = serializers.DateTimeField()
 MAX_LINE_DIGITS = 9  # maximum digits of a line number
 
@@ -225,7 +230,12 @@ class InvoiceRows(RowViewSet):
         "status": QueryFilter("status", choices=tuple(InvoiceStatus.values)),
         "month": QueryFilter("period__label"),
     }
-    action_parameters = {"lines": frozenset({"limit", "cursor"}), "cost_allocation": frozenset({"group_by", "tag"})}
+    action_parameters = {
+        "lines": frozenset({"limit", "cursor"}),
+        "cost_allocation": frozenset({"group_by", "tag"}),
+        "focus": frozenset({"month"}),
+        "xrechnung": frozenset({"profile"}),
+    }
     line_serializer: ClassVar[type[InvoiceLineOut]] = InvoiceLineOut
     line_rows: ClassVar[QuerySet[InvoiceLine]] = InvoiceLine.objects.select_related("invoice")
 
@@ -248,16 +258,17 @@ class InvoiceRows(RowViewSet):
         with self.read_scope():
             return documents.document_response(request, document_store.invoice_pdf(self.get_object(), now=self.now))
 
-    @extend_schema(responses=documents.XML, filters=False)
+    @extend_schema(responses=documents.XML, parameters=[documents.PROFILE], filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
     def xrechnung(self, request: Request, pk: str) -> HttpResponseBase:
-        """Return the final invoice as XRechnung (EN 16931, syntax CII).
+        """Return the final invoice as XRechnung (EN 16931, syntax CII), or as the Factur-X that its PDF contains.
 
-        The PDF contains a Factur-X (ZUGFeRD) invoice besides. 409 if supplier or customer lack required details.
+        Also for papers from before PDFs contained one; a stored PDF never changes. 409 if supplier or customer lack
+        required details.
         """
         with self.read_scope():
             found = self.get_object()
-        return downloads.xml_response(document_store.xrechnung_file(found))
+        return documents.e_invoice_response(request, found)
 
     @extend_schema(responses=documents.CSV, filters=False)
     @action(detail=True, url_path="exports/<str:kind>", pagination_class=None, renderer_classes=documents.RENDERERS)
@@ -290,8 +301,23 @@ class InvoiceViewSet(InvoiceRows, ListModelMixin, RetrieveModelMixin, WholeTenan
         "pdf",
         "xrechnung",
         "exports",
+        "focus",
         "cost_allocation",
     ) | needs("billing.write", "pay")
+
+    @extend_schema(responses=documents.CSV, filters=False, parameters=[MONTH_PARAMETER])
+    @action(detail=False, pagination_class=None, renderer_classes=documents.RENDERERS)
+    def focus(self, request: Request) -> HttpResponseBase:
+        """Return FOCUS 1.2 of everything billed in a month as CSV, by default this one.
+
+        Invoices of the month, cancelled ones included, and credit notes issued in it; months add up to all of them.
+        """
+        tenant = self.request.tenant
+        month = request.query_params.get("month") or f"{self.now.astimezone(ZoneInfo(tenant.time_zone)):%Y-%m}"
+        if not MONTH.fullmatch(month):
+            raise InvalidValue("month", f"{month!r} is not a month.", fix="Use a month such as 2026-10.")
+        pieces = focus_months.month_csv(month, tenant_id=tenant.pk)
+        return downloads.streamed_csv_response(f"focus-{month}.csv", pieces)
 
     @extend_schema(responses=LineExplanationOut, filters=False)
     @action(detail=True, url_path=r"lines/<str:n>/explain", pagination_class=None)

@@ -4,6 +4,7 @@ The CSV is safe to open in a spreadsheet.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
 from itertools import chain
 from typing import cast
 
@@ -12,11 +13,15 @@ from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 
 from billing.domain.csv_tables import render_csv
-from billing.models import Invoice
+from billing.models import Invoice, JournalSettings
 from billing.services.documents import invoice_bundles, stored_bundles
 from billing.services.documents.document_store import PdfFile, XmlFile
+from billing.services.documents.focus import focus_months
+from billing.services.reports.accounting import month_exports
 from broker.models import Lease
 from broker.services.logs import log_pages
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import login_role_scope
 
 MAX_UNSTREAMED = 1_000_000  # bytes
 
@@ -73,6 +78,31 @@ def file_response(name: str, media_type: str, content: bytes) -> HttpResponse:
     answer = HttpResponse(content, content_type=media_type)
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
+
+
+def month_export_response(
+    kind: str, month: str, settings: JournalSettings, *, tenant: str, days: tuple[str, str], now: datetime
+) -> HttpResponseBase:
+    """Return a file of a month for an accountant, in a staff scope; that of FOCUS is streamed.
+
+    A journal may be of other days. Raises JournalIncomplete if a batch cannot be made, and InvalidValue.
+    """
+    if kind == "journal" and any(days):
+        first, last = (_parse_day(name, day) for name, day in zip(("first", "last"), days, strict=True))
+        made = month_exports.export_journal(first, last, settings, tenant=tenant)
+        return file_response(made.name, made.media_type, made.content)
+    if kind == month_exports.FOCUS:
+        with login_role_scope():
+            return streamed_csv_response(f"focus-{month}.csv", focus_months.month_csv(month, tenant_id=tenant))
+    made = month_exports.export_month(kind, month, settings, tenant=tenant, now=now)
+    return file_response(made.name, made.media_type, made.content)
+
+
+def _parse_day(name: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidValue(name, f"{text!r} is not a day.", fix="Use a day such as 2026-10-31.") from error
 
 
 def streamed_csv_response(name: str, pieces: Iterator[str]) -> HttpResponseBase:

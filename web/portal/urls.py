@@ -88,6 +88,7 @@ urlpatterns = [
     path("statement/", statement_pages.show_statement, name="statement"),
     path("statement/pdf/", statement_pages.download_statement_pdf, name="statement-pdf"),
     path("invoices/verify.py", verification_pages.download_program, name="invoice-verify-program"),
+    path("invoices/focus/", document_downloads.download_focus_month, name="focus-month"),
     path("invoices/<str:pk>/", invoice_pages.show_invoice, name="invoice"),
     path("invoices/<str:pk>/bundle/", verification_pages.download_bundle, name="invoice-bundle"),
     path("invoices/<str:pk>/verification/", verification_pages.show_verification, name="invoice-verification"),

@@ -2,8 +2,10 @@
 
 Its month is open again, and is issued anew.
 
-The money that was paid goes to the balance and credit back to its grants; both pay the new invoice. The
-month is held until an operator approves it, so that usage, prices and addresses can be corrected first.
+The money that was paid goes to the balance and credit back to its grants; both pay the new invoice, and
+a prepaid tenant's are kept for it. Earlier credit notes stay: the cancellation credits what they left, and
+what they credited is credited on the new invoice again. The month is held until an operator approves it, so
+that usage, prices and addresses can be corrected first.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +19,7 @@ from billing.models.periods import OPEN
 from billing.services.documents import stored_bundles
 from billing.services.funds.grants import new_grants
 from billing.services.funds.grants.new_grants import GrantTerms
-from billing.services.funds.wallets import wallet_balances
+from billing.services.funds.wallets import reopened_months, wallet_balances
 from billing.services.invoicing import credit_notes, drafts
 from billing.services.payments import disputed_amounts
 from billing.services.periods import billing_periods
@@ -37,13 +39,15 @@ class NotRebillable(ProblemError):
 
 
 @transaction.atomic
-def cancel_and_reopen(invoice: Invoice, *, why: str, actor: Actor, now: datetime) -> Invoice:
+def cancel_and_reopen(
+    invoice: Invoice, *, why: str, actor: Actor, now: datetime, credits_again: bool = True
+) -> Invoice:
     """Cancel an invoice and open its month again; return it.
 
-    Repeating it changes nothing.
+    Repeating it changes nothing. `credits_again` credits on the new invoice what operators credited of this
+    one before; corrections are credited again in any case.
 
-    Raises NotRebillable for a draft, after another credit note, with an open dispute, while a payment is in
-    progress, and for a prepaid tenant.
+    Raises NotRebillable for a draft, with an open dispute, and while a payment is in progress.
     """
     reason = eviction.clean_reason(why)
     with tenant_scope(invoice.tenant_id):
@@ -53,10 +57,12 @@ def cancel_and_reopen(invoice: Invoice, *, why: str, actor: Actor, now: datetime
         invoice = Invoice.objects.select_for_update(of=("self",)).select_related("period", "tenant").get(pk=invoice.pk)
         if invoice.status == InvoiceStatus.VOID:
             return invoice
-        _check_rebillable(invoice, tenant)
-        stored_bundles.store_bundle(invoice, now=now)
+        _check_rebillable(invoice)
+        stored_bundles.store_bundle(invoice, credits_again=credits_again, now=now)
         note = _credit_all(invoice, f"Cancelled and issued again: {reason}"[:150], actor, now)
         Invoice.objects.filter(pk=invoice.pk).update(status=InvoiceStatus.VOID)
+        if note and wallet_balances.is_prepaid(tenant.pk):
+            reopened_months.keep_for_month(tenant, month, note.total - note.reduced_due)
         BillingPeriod.objects.filter(pk=month.pk).update(
             status=OPEN,
             closed_at=None,
@@ -87,7 +93,7 @@ def replacement_of(invoice: Invoice) -> Invoice | None:
     return Invoice.objects.filter(rebills=invoice.pk).select_related("period").first() if invoice.pk else None
 
 
-def _check_rebillable(invoice: Invoice, tenant: Tenant) -> None:
+def _check_rebillable(invoice: Invoice) -> None:
     if invoice.status not in REBILLABLE:
         raise NotRebillable(
             f"This invoice is {invoice.get_status_display().lower()}.",
@@ -95,28 +101,25 @@ def _check_rebillable(invoice: Invoice, tenant: Tenant) -> None:
         )
     if waits := invoice.payments.filter(status__in=UNSETTLED).first():
         raise NotRebillable(f"Payment {waits.pk} of invoice {invoice} is in progress.", fix="Wait until it is settled.")
-    if note := invoice.credit_notes.first():
+    if disputes := disputed_amounts.open_disputes_of(invoice):
+        lines = ", ".join(str(each.line.n) for each in disputes)
         raise NotRebillable(
-            f"Credit note {note} already credits a part of invoice {invoice}, which a new invoice would charge again.",
-            fix="Credit what else is wrong with another credit note.",
-        )
-    if disputed_amounts.open_disputes_of(invoice):
-        raise NotRebillable(f"Lines of invoice {invoice} are disputed.", fix="Answer the disputes first.")
-    if wallet_balances.is_prepaid(tenant.pk):
-        raise NotRebillable(
-            f"{tenant.name} pays in advance; the money of a closed month is no longer held.",
-            fix="Credit the wrong lines with a credit note; the money goes back to the wallet.",
+            f"The tenant disputes lines of invoice {invoice}: {lines}.",
+            fix="Accept or decline the dispute on the page Disputes first. An accepted one is credited, and credited"
+            " again on the new invoice.",
         )
 
 
 def _credit_all(invoice: Invoice, why: str, actor: Actor, now: datetime) -> CreditNote | None:
-    """Credit the whole invoice.
+    """Credit what is left of the invoice.
 
     Credit that has expired since is granted again, so that nobody loses it.
     """
-    if not any(line.remaining for line in credit_notes.creditable_lines(invoice)):
+    lines = credit_notes.creditable_lines(invoice)
+    if not any(line.remaining for line in lines):
         return None
-    note = credit_notes.issue_credit_note(invoice, wanted=None, seen=0, why=why, actor=actor, now=now)
+    seen = sum(line.credited for line in lines)
+    note = credit_notes.issue_credit_note(invoice, wanted=None, seen=seen, why=why, actor=actor, now=now)
     for back in note.grant_returns.filter(lapsed=True).select_related("grant__project", "grant__offering"):
         grant = back.grant
         terms = GrantTerms(

@@ -102,6 +102,7 @@ def read_charges(invoice: Invoice, charged: ChargedUsage) -> Iterator[tuple[Rate
                 for pk, name, by, label in kept.values_list(*LEASE_FIELDS[:-1])
             }
             rows = RatedCharge.objects.filter(lease_id__in=some, billed_period_id=invoice.period_id)
+            rows = rows.exclude(correction_id__in=charged.later) if charged.later else rows
             found = list(
                 rows.order_by("lease_id", "seq", "s", "price_version_id", "period_id", "kind", "correction_id", "part")
             )

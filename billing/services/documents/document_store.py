@@ -14,11 +14,13 @@ from billing.domain.documents import SECOND, Document
 from billing.models import CreditNote, Invoice, StoredDocument
 from billing.services.documents.account_statements import account_statement_document
 from billing.services.documents.credit_note_documents import credit_note_document
-from billing.services.documents.e_invoices.e_invoice_files import embed_xml, factur_x_xml, xrechnung_xml
+from billing.services.documents.e_invoices.e_invoice_files import PROFILES, e_invoice_xml, embed_xml, factur_x_xml
+from billing.services.documents.e_invoices.invoice_parties import XRECHNUNG
 from billing.services.documents.invoice_documents import invoice_document
 from billing.services.documents.pdf_rendering import render_pdf
 from billing.services.ledger.account_entries import TenantAccount
 from tenants.models import Tenant
+from tenants.services.errors import InvalidValue
 from tenants.services.rls import login_role_scope, tenant_scope
 
 
@@ -66,11 +68,16 @@ def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
     return _store(document, xml, note, name, at=note.issued_at, now=now)
 
 
-def xrechnung_file(of: Invoice | CreditNote) -> XmlFile:
-    """Return an invoice or credit note as XRechnung; raises EInvoiceImpossible if a party lacks details."""
-    name = f"{'invoice' if isinstance(of, Invoice) else 'credit-note'}-{of}-xrechnung.xml"
+def e_invoice_file(of: Invoice | CreditNote, profile: str = XRECHNUNG) -> XmlFile:
+    """Return the electronic invoice of an invoice or credit note as XML; its stored PDF stays as it is.
+
+    Raises EInvoiceImpossible if a party lacks details, and InvalidValue for an unknown profile.
+    """
+    if profile not in PROFILES:
+        raise InvalidValue("profile", f"{profile!r} is not known.", fix=f"Use one of {', '.join(PROFILES)}.")
+    name = f"{'invoice' if isinstance(of, Invoice) else 'credit-note'}-{of}-{profile}.xml"
     with login_role_scope(), tenant_scope(of.tenant_id):
-        return XmlFile(xrechnung_xml(of), name)
+        return XmlFile(e_invoice_xml(of, profile), name)
 
 
 def account_statement_pdf(tenant: Tenant, account: TenantAccount) -> PdfFile:

@@ -36,6 +36,7 @@ from billing.services.adjustments import adjustment_facts, month_adjustments
 from billing.services.adjustments.month_amounts import RULES, rules_of
 from billing.services.documents import earlier_usage
 from billing.services.invoicing.corrections import corrected_charges
+from billing.services.rating import cancelled_charges
 from ports.postgres.sql_statements import query_rows
 from tenants.services.errors import ProblemError
 from tenants.services.rls import tenant_scope
@@ -193,13 +194,15 @@ class ChargedUsage:
     promised: set[int] = field(default_factory=set)  # price versions of these leases' quotes
     volumes: set[str] = field(default_factory=set)  # those of `last` that are volumes
     capped: bool = False  # whether any of those quotes is a ceiling
+    later: list[str] = field(default_factory=list)  # corrections made since the invoice was cancelled
 
 
 def read_charged_usage(invoice: Invoice) -> ChargedUsage:
     """Read the charges of an invoice in one statement, as of one moment."""
     last, promised, volumes, capped = dict[str, int](), set[int](), set[str](), False
     sums: defaultdict[LineKey, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
-    rows = query_rows("billing/documents/invoice_leases", period=invoice.period_id)
+    later = cancelled_charges.later_corrections(invoice)
+    rows = query_rows("billing/documents/invoice_leases", period=invoice.period_id, without=later)
     for lease, seq, project, offering, price, unit_seconds, exact_num, meter, kept, ceiling in rows:
         volumes |= {lease} if meter == GIB_SECONDS else set()
         last[lease] = max(last.get(lease, 0), seq)
@@ -207,7 +210,7 @@ def read_charged_usage(invoice: Invoice) -> ChargedUsage:
         sums[project, offering, price] = leases + 1, seconds + unit_seconds, exact + int(exact_num)
         promised |= {kept} if kept else set()
         capped = capped or bool(ceiling)
-    return ChargedUsage(last, dict(sums), promised, volumes, capped)
+    return ChargedUsage(last, dict(sums), promised, volumes, capped, later)
 
 
 def _is_draft_current(

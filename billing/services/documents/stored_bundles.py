@@ -15,7 +15,7 @@ class BundleTooLarge(ProblemError):
     code, status, title = "bundle-too-large", 409, "The invoice is too large to be cancelled and issued again"
 
 
-def store_bundle(invoice: Invoice, *, now: datetime) -> None:
+def store_bundle(invoice: Invoice, *, credits_again: bool, now: datetime) -> None:
     """Keep an invoice's bundle; in the tenant's RLS scope. Raises BundleTooLarge."""
     content = invoice_bundles.build_bundle(invoice).whole(most=MAX_BUNDLE_BYTES)
     if content is None:
@@ -29,6 +29,7 @@ def store_bundle(invoice: Invoice, *, now: datetime) -> None:
         content=zlib.compress(content, 9),
         sha256=hashlib.sha256(content).hexdigest(),
         made_at=now,
+        credits_again=credits_again,
     )
 
 

@@ -1,6 +1,7 @@
 """Write off what is due on an invoice, or take that back.
 
-Later transfers for it make the loss smaller.
+The tax in it is no longer owed to a state either. Later transfers for it make the loss smaller, and raise
+the tax again.
 """
 
 from datetime import datetime
@@ -13,6 +14,7 @@ from billing.models.invoices import OPEN_STATUSES
 from billing.models.payments import UNSETTLED
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
 from billing.services.ledger import posting
+from billing.services.payments import bad_debt_taxes
 from billing.services.payments.dunning import overdue_status
 from broker.services.leases.lifecycle import eviction
 from tenants.models import Tenant
@@ -52,6 +54,7 @@ def write_off_invoice(invoice: Invoice, *, why: str, actor: Actor, now: datetime
             invoice=invoice,
             currency=invoice.currency,
             minor=invoice.due,
+            tax=bad_debt_taxes.tax_in_due(invoice),
             reason=reason,
             at=now,
             by=actor.label,
@@ -75,7 +78,12 @@ def undo_write_off(invoice: Invoice, *, why: str, actor: Actor, now: datetime) -
         if written is None or invoice.status != InvoiceStatus.UNCOLLECTIBLE:
             return invoice
         left = invoice.to_pay - invoice.received
-        WriteOff.objects.filter(pk=written.pk).update(undone_at=now, undone_minor=left, undone_by=actor.label)
+        WriteOff.objects.filter(pk=written.pk).update(
+            undone_at=now,
+            undone_minor=left,
+            undone_tax=bad_debt_taxes.tax_still_corrected(written, left),
+            undone_by=actor.label,
+        )
         invoice.status = InvoiceStatus.PARTIALLY_PAID if invoice.received else InvoiceStatus.FINALIZED
         invoice.save(update_fields=["status"])
         tenant = Tenant.objects.get(pk=invoice.tenant_id)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from billing.domain.apportionment import apportion
 from billing.models import Invoice, InvoiceLine
 from billing.services.adjustments.month_amounts import LineKey
+from billing.services.rating import cancelled_charges
 from billing.services.reports.credited_lines import credited_lines
 from broker.models import Lease
 from ports.postgres.sql_statements import query_rows
@@ -42,7 +43,8 @@ def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare
 
     They add up to the invoice less its credit notes. Call in the tenant's RLS scope.
     """
-    rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag)
+    later = cancelled_charges.later_corrections(invoice)
+    rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag, without=later)
     exact = defaultdict[LineKey, dict[str, int]](dict)
     seconds, net, tax, credited = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for project, offering, price, key, unit_seconds, num in rows:

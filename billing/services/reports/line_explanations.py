@@ -30,7 +30,7 @@ from billing.models import (
 from billing.services.adjustments import month_adjustments
 from billing.services.catalogue.price_list import OfferingPrice, to_price
 from billing.services.invoicing.corrections import corrected_charges
-from billing.services.rating import recount
+from billing.services.rating import cancelled_charges, recount
 from billing.services.rating.recount import RecountStep, to_period
 from broker.domain.lifecycle.lease_transitions import BILLABLE_STATES
 from broker.domain.lifecycle.states import LeaseState
@@ -230,6 +230,7 @@ def _line_charges(line: InvoiceLine) -> list[LineCharge]:
     rows = RatedCharge.objects.billed_in(line.invoice.period_id).filter(
         project_id=line.project_id, offering_id=line.offering_id, price_version_id=line.price_version_id
     )
+    rows = rows.exclude(correction_id__in=cancelled_charges.later_corrections(line.invoice))
     return [LineCharge(*row) for row in rows.order_by("lease_id", "s").values_list(*LineCharge._fields)]
 
 

@@ -4,12 +4,12 @@ WITH carried AS (
   SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num, meter,
          CASE WHEN correction_id = '' THEN kind ELSE 'corrected' END AS kind
     FROM billing_ratedcharge
-   WHERE period_id = %(period)s AND billed_period_id = %(period)s
+   WHERE period_id = %(period)s AND billed_period_id = %(period)s AND correction_id <> ALL(%(without)s)
    UNION ALL  -- late seconds of a month that was closed
   SELECT lease_id, project_id, offering_id, price_version_id, seq, unit_seconds, exact_num, meter,
          CASE WHEN correction_id = '' THEN kind ELSE 'corrected' END AS kind
     FROM billing_ratedcharge
-   WHERE billed_period_id = %(period)s AND period_id <> billed_period_id
+   WHERE billed_period_id = %(period)s AND period_id <> billed_period_id AND correction_id <> ALL(%(without)s)
 ), known AS (
   SELECT carried.*, CASE WHEN kind = 'adjust'
          THEN (SELECT min(t.seq) - 1 FROM broker_transition t

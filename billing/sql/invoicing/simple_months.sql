@@ -1,9 +1,9 @@
--- List months that need no special treatment: no earlier month is open, it is paid by invoice without existing credit,
--- it has no adjustments, and nothing of it is still running. OFFSET 0 makes PostgreSQL evaluate a condition month by
--- month: for all tenants at once, each would read all charges and accounts.
+-- List months that need no special treatment: no earlier month is open, it was not opened again, it is paid by invoice
+-- without existing credit, it has no adjustments, and nothing of it is still running. OFFSET 0 makes PostgreSQL evaluate
+-- a condition month by month: for all tenants at once, each would read all charges and accounts.
 SELECT p.tenant_id
   FROM billing_billingperiod p
- WHERE p.tenant_id = ANY(%(tenants)s) AND p.label = %(label)s
+ WHERE p.tenant_id = ANY(%(tenants)s) AND p.label = %(label)s AND p.revision = 0
    AND NOT EXISTS (SELECT FROM billing_billingperiod e
                     WHERE e.tenant_id = p.tenant_id AND e.status = 'open' AND e.span << p.span)
    AND NOT EXISTS (SELECT FROM billing_accountterms t WHERE t.tenant_id = p.tenant_id AND t.payment = 'prepaid')

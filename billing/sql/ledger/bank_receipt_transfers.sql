@@ -1,5 +1,6 @@
 -- Derive the transfers of bank receipts: what they paid of invoices at once, what was assigned from the balance since,
--- and their rest, which is on the balance. Money for an invoice that was written off makes the loss smaller.
+-- and their rest, which is on the balance. Money for an invoice that was written off makes the loss smaller, and its
+-- tax is owed again.
 WITH part AS (
   SELECT p.*, r.currency FROM billing_bankreceiptpart p JOIN billing_bankreceipt r ON r.id = p.receipt_id
    WHERE r.id = ANY(%(subjects)s)
@@ -9,8 +10,12 @@ WITH part AS (
          (invoice_id || ':' || id) COLLATE "C"
     FROM part
    UNION ALL
-  SELECT tenant_id, currency, at, 'receipt', invoice_id, NULL::bigint, 'receivable', 'bad_debt', minor,
-         (invoice_id || ':' || id || ':recovered') COLLATE "C"
+  SELECT tenant_id, currency, at, 'receipt', invoice_id, NULL::bigint, 'receivable', 'bad_debt',
+         minor - recovered_tax, (invoice_id || ':' || id || ':recovered') COLLATE "C"
+    FROM part WHERE recovered
+   UNION ALL
+  SELECT tenant_id, currency, at, 'receipt', invoice_id, NULL::bigint, 'receivable', 'tax_payable', recovered_tax,
+         (invoice_id || ':' || id || ':recovered_tax') COLLATE "C"
     FROM part WHERE recovered
    UNION ALL
   SELECT r.tenant_id, r.currency, r.recorded_at, 'receipt', r.id, NULL::bigint, 'bank', 'wallet_paid',

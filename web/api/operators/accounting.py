@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import Http404
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -19,6 +20,10 @@ from web.http import downloads
 from web.http.filters import MAX_VALUE_LENGTH
 
 TENANT = OpenApiParameter("tenant", str, description="Only of this tenant.")
+JOURNAL_DAYS = [
+    OpenApiParameter("first", OpenApiTypes.DATE, description="First day of a `journal` of other days than the month."),
+    OpenApiParameter("last", OpenApiTypes.DATE, description="Its last day, at most 366 days later."),
+]
 FILE = {(200, "text/csv"): OpenApiTypes.BINARY}
 
 
@@ -70,6 +75,8 @@ class VatLineOut(serializers.Serializer[Any]):
     net = MoneyOut()
     tax = MoneyOut()
     tax_own = MoneyOut(allow_null=True, help_text="In the supplier's currency; null without an exchange rate.")
+    net_bad_debts = MoneyOut(help_text="Of `net`: what was written off, less what came in since; negative.")
+    tax_bad_debts = MoneyOut(help_text="Of `tax`: the same; negative.")
     invoice_count = serializers.IntegerField()
     credit_note_count = serializers.IntegerField()
 
@@ -91,7 +98,7 @@ class OperatorAccountingViewSet(CrossTenantViewSet):
     area = "billing"
     serializer_class, rows, audit_action = AccountingMonthOut, Invoice.objects.all(), "accounting"
     pagination_class, filter_backends = None, []
-    action_parameters = dict.fromkeys(("retrieve", "export"), frozenset({"tenant"}))
+    action_parameters = {"retrieve": frozenset({"tenant"}), "export": frozenset({"tenant", "first", "last"})}
 
     @extend_schema(parameters=[TENANT], responses=AccountingMonthOut, filters=False)
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -109,20 +116,20 @@ class OperatorAccountingViewSet(CrossTenantViewSet):
             }
         return Response(AccountingMonthOut(body).data)
 
-    @extend_schema(parameters=[TENANT], responses=FILE, filters=False)
-    def export(self, request: Request, pk: str, kind: str) -> HttpResponse:
-        """Return a file: `journal`, `datev`, `vat`, `open-invoices`, `unbilled` or `deferred`.
+    @extend_schema(parameters=[TENANT, *JOURNAL_DAYS], responses=FILE, filters=False)
+    def export(self, request: Request, pk: str, kind: str) -> HttpResponseBase:
+        """Return a file: `journal`, `datev`, `vat`, `open-invoices`, `unbilled`, `deferred` or `focus`.
 
         `datev` is a booking batch (EXTF, Buchungsstapel) of all tenants. 409 if an account number or exchange rate is
-        missing.
+        missing. `focus` is FOCUS 1.2 of all that was billed in the month, streamed.
         """
         tenant = self._check(pk)
         if kind not in month_exports.EXPORT_NAMES:
             raise Http404
         with rls.staff_scope():
             settings = journal_accounts.journal_settings()
-            made = month_exports.export_month(kind, pk, settings, tenant=tenant, now=self.now)
-        return downloads.file_response(made.name, made.media_type, made.content)
+            days = request.query_params.get("first", ""), request.query_params.get("last", "")
+            return downloads.month_export_response(kind, pk, settings, tenant=tenant, days=days, now=self.now)
 
     def _check(self, label: str) -> str:
         if not month_exports.MONTH.fullmatch(label):
@@ -175,6 +182,8 @@ def _vat_out(each: vat_report.VatLine) -> dict[str, Any]:
         "net": money_out(each.net, each.currency),
         "tax": money_out(each.tax, each.currency),
         "tax_own": None if each.tax_own is None else money_out(each.tax_own, each.own),
+        "net_bad_debts": money_out(each.net_bad_debts, each.currency),
+        "tax_bad_debts": money_out(each.tax_bad_debts, each.currency),
         "invoice_count": each.invoices,
         "credit_note_count": each.credit_notes,
     }

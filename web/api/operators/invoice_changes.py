@@ -22,6 +22,11 @@ class InvoiceChange(StrictSerializer):
         " by a credit note and opens its month, to issue it again once the month is approved.",
     )
     reason = serializers.CharField(max_length=100, help_text="Visible on the credit note, if there is one.")
+    credits_again = serializers.BooleanField(
+        default=True,
+        help_text="With `void`: credit on the new invoice again what earlier credit notes credited. Those of"
+        " corrections are credited again in any case.",
+    )
 
 
 class InvoiceChangeMixin(ChangingViewSet):
@@ -40,5 +45,5 @@ class InvoiceChangeMixin(ChangingViewSet):
         elif body["status"] == "finalized":
             write_offs.undo_write_off(invoice, **change)
         else:
-            cancelled_invoices.cancel_and_reopen(invoice, **change)
+            cancelled_invoices.cancel_and_reopen(invoice, credits_again=body["credits_again"], **change)
         return self.changed(invoice)

@@ -1,14 +1,18 @@
 """Downloads of a tenant's invoices and credit notes: PDF, XRechnung, and CSV exports."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 
 from billing.models import CreditNote
 from billing.services.documents import csv_exports, document_store
+from billing.services.documents.e_invoices.invoice_parties import XRECHNUNG
+from billing.services.documents.focus import focus_months
+from billing.services.reports.accounting.month_exports import MONTH
 from tenants.services.authentication import require
-from tenants.services.errors import ObjectNotFound
+from tenants.services.errors import InvalidValue, ObjectNotFound
 from web.http import downloads
 from web.portal.invoices.invoice_pages import find_invoice
 from web.portal.page_context import SAFE, PageRequest, tenant_page
@@ -22,8 +26,8 @@ def download_invoice_pdf(request: PageRequest, pk: str) -> HttpResponse:
 
 @tenant_page("billing.read", methods=SAFE)
 def download_invoice_xrechnung(request: PageRequest, pk: str) -> HttpResponse:
-    """Download an invoice as XRechnung."""
-    return downloads.xml_response(document_store.xrechnung_file(find_invoice(request, pk)))
+    """Download the electronic invoice as XML: XRechnung, or Factur-X."""
+    return downloads.xml_response(document_store.e_invoice_file(find_invoice(request, pk), _profile(request)))
 
 
 @tenant_page("billing.read", methods=SAFE)
@@ -36,8 +40,12 @@ def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
 
 @tenant_page("billing.read", methods=SAFE)
 def download_credit_note_xrechnung(request: PageRequest, pk: str) -> HttpResponse:
-    """Download a credit note as XRechnung."""
-    return downloads.xml_response(document_store.xrechnung_file(_find_credit_note(request, pk)))
+    """Download the electronic credit note as XML: XRechnung, or Factur-X."""
+    return downloads.xml_response(document_store.e_invoice_file(_find_credit_note(request, pk), _profile(request)))
+
+
+def _profile(request: PageRequest) -> str:
+    return request.GET.get("profile") or XRECHNUNG
 
 
 def _find_credit_note(request: PageRequest, pk: str) -> CreditNote:
@@ -47,6 +55,20 @@ def _find_credit_note(request: PageRequest, pk: str) -> CreditNote:
     if note is None:
         raise ObjectNotFound(_("This credit note does not exist."), fix=_("Open the invoice to see its credit notes."))
     return note
+
+
+@tenant_page("billing.read")
+def download_focus_month(request: PageRequest) -> Any:
+    """Download FOCUS of everything billed in a month, by default this one; streamed if it is large."""
+    zone = ZoneInfo(request.tenant.time_zone)
+    month = request.GET.get("month") or f"{request.now.astimezone(zone):%Y-%m}"
+    if not MONTH.fullmatch(month):
+        raise InvalidValue(
+            "month", _("{month!r} is not a month.").format(month=month), fix=_("Use a month such as 2026-10.")
+        )
+    require(request.roles, "billing.read")
+    pieces = focus_months.month_csv(month, tenant_id=request.tenant.pk)
+    return downloads.streamed_csv_response(f"focus-{month}.csv", pieces)
 
 
 @tenant_page("billing.read")

@@ -28,12 +28,14 @@ from billing.models import (
     PaymentDispute,
     PaymentRefund,
 )
+from billing.services.documents.e_invoices.e_invoice_offers import EInvoiceOffer, offered_e_invoices
 from billing.services.documents.invoice_bundles import bundle_file_name
 from billing.services.documents.line_names import name_lines
 from billing.services.ledger import ledger_balances
 from billing.services.payments import payment_creation
 from billing.services.payments.payment_creation import NotPayable
 from billing.services.payments.payment_status import InvoicePaymentState, InvoicePaymentStatus, payment_status
+from billing.services.tax.tax_determination import is_showback
 from tenants.services.authentication import require
 from tenants.services.errors import ObjectNotFound
 from web.http import downloads
@@ -71,6 +73,7 @@ def list_invoices(request: PageRequest) -> HttpResponse:
         invoices=listed,
         owed=ledger_balances.amounts_owed(request.tenant.pk),
         balance=ledger_balances.available_balance(request.tenant.pk, request.tenant.currency),
+        shown_back=is_showback(request.tenant.pk),
     )
     return render(request, "invoices/invoices.html", {"page": page})
 
@@ -82,6 +85,7 @@ class InvoiceListPage:
     invoices: list[Invoice]
     owed: list[Money]
     balance: int
+    shown_back: bool  # costs are only shown, nothing is paid
 
     @property
     def taxed(self) -> bool:
@@ -142,6 +146,7 @@ class InvoicePage:
     grants: list[tuple[Grant, int]]
     disputes: invoice_disputes.InvoiceDisputes
     allocation: cost_allocation.CostAllocation
+    e_invoice: EInvoiceOffer | None
     line_position: int  # of the line in the drawer, from 1; 0 if none is open
     drawer: line_explanation.LineExplanationPanel | None
 
@@ -221,6 +226,7 @@ def build_invoice_page(request: PageRequest, invoice: Invoice, rows: list[Invoic
         grants=paid_by_grants(invoice) if invoice.settled else [],
         disputes=invoice_disputes.read_invoice_disputes(invoice, money, now=request.now),
         allocation=cost_allocation.read_cost_allocation(request, invoice),
+        e_invoice=offered_e_invoices(invoice),
         line_position=at,
         drawer=line_explanation.build_line_panel(rows[at - 1].line) if at else None,
     )

@@ -75,6 +75,7 @@ class Confirmation:
     danger: bool = False
     needs_reason: bool = True
     hint: str = ""
+    option: str = ""  # what a ticked box `option` says; ticked at first
 
 
 def confirm_action(request: OperatorRequest, step: Confirmation, act: Callable[[str], str]) -> HttpResponse:

@@ -10,6 +10,7 @@ from billing.services.documents.e_invoices.invoice_parties import XRECHNUNG, EIn
 from billing.services.documents.e_invoices.pdf_metadata import correct_metadata
 
 FACTUR_X, LEVEL = "factur-x", "en16931"
+PROFILES = (XRECHNUNG, FACTUR_X)
 
 
 def xrechnung_xml(of: Invoice | CreditNote) -> bytes:
@@ -21,6 +22,14 @@ def xrechnung_xml(of: Invoice | CreditNote) -> bytes:
     return xml.replace(f">{GUIDELINES[FACTUR_X]}<".encode(), f">{GUIDELINES[XRECHNUNG]}<".encode(), 1)
 
 
+def e_invoice_xml(of: Invoice | CreditNote, profile: str) -> bytes:
+    """Return the XML of a profile: XRechnung, or Factur-X as PDFs contain it.
+
+    Call in the tenant's RLS scope. Raises EInvoiceImpossible if a party lacks what it requires.
+    """
+    return xrechnung_xml(of) if profile == XRECHNUNG else _write_xml(_read_terms(of, FACTUR_X))
+
+
 def factur_x_xml(of: Invoice | CreditNote) -> bytes | None:
     """Return the XML for the PDF of an invoice or credit note.
 
@@ -28,7 +37,7 @@ def factur_x_xml(of: Invoice | CreditNote) -> bytes | None:
     Call in the tenant's RLS scope.
     """
     try:
-        return _write_xml(_read_terms(of, FACTUR_X))
+        return e_invoice_xml(of, FACTUR_X)
     except EInvoiceImpossible:
         return None
 

@@ -8,6 +8,7 @@ from billing.models import BillingPeriod, CorrectedInterval, Correction, Invoice
 from billing.models.charges import ChargeKind
 from billing.models.corrections import CorrectionKind, TenantCorrectionStatus
 from billing.models.periods import OPEN
+from billing.services.rating import cancelled_charges
 
 Key = tuple[str, int, int, int, str, int]
 
@@ -107,6 +108,7 @@ def corrections_on_line(line: InvoiceLine) -> list[CorrectedInterval]:
         price_version_id=line.price_version_id,
         final=False,
     )
+    found = found.exclude(share__correction__in=cancelled_charges.later_corrections(line.invoice))
     return list(found.select_related("share__correction").order_by("pk"))
 
 

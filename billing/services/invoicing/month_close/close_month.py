@@ -17,7 +17,7 @@ from billing.models.periods import CLOSED, OPEN
 from billing.services.adjustments import adjustment_facts, month_adjustments
 from billing.services.adjustments.month_adjustments import AdjustmentFailed
 from billing.services.funds.wallets import month_end_overruns, prepaid_holds, wallet_balances
-from billing.services.invoicing import drafts, finalization
+from billing.services.invoicing import carried_credits, drafts, finalization
 from billing.services.invoicing.month_close import batch_close
 from billing.services.ledger import posting
 from billing.services.periods import billing_periods
@@ -217,6 +217,7 @@ def _close_month(tenant: Tenant, month: BillingPeriod, now: datetime) -> None:
     month.save(update_fields=["status", "closed_at", "blocked_reason"])
     if invoice and invoice.status != InvoiceStatus.REPORTED:
         posting.post_invoices([invoice.pk], now=now)
+        carried_credits.credit_again(invoice, now=now)
 
 
 def _take_draft(month: BillingPeriod) -> Invoice | None:

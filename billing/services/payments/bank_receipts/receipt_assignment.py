@@ -16,6 +16,7 @@ from billing.models.payments import UNSETTLED
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
 from billing.services.ledger import ledger_balances, posting
 from billing.services.notifications import email_queue
+from billing.services.payments import bad_debt_taxes
 from billing.services.payments.dunning import overdue_status
 from billing.services.payments.payment_audit import record_invoice_event
 from tenants.services import audit
@@ -147,7 +148,7 @@ def _pay_part(
     minor = min(most, _owed(invoice))
     if minor <= 0:
         return 0
-    written_off = invoice.status == InvoiceStatus.UNCOLLECTIBLE
+    written_off = invoice.write_offs.get(undone_at=None) if invoice.status == InvoiceStatus.UNCOLLECTIBLE else None
     BankReceiptPart.objects.create(
         tenant_id=receipt.tenant_id,
         receipt=receipt,
@@ -155,7 +156,8 @@ def _pay_part(
         minor=minor,
         at=now,
         from_balance=from_balance,
-        recovered=written_off,
+        recovered=written_off is not None,
+        recovered_tax=bad_debt_taxes.recovered_tax(written_off, invoice, minor) if written_off else 0,
     )
     before = invoice.status
     invoice.received += minor

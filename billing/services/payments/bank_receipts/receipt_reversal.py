@@ -32,7 +32,7 @@ def reverse_receipt(receipt: BankReceipt, *, why: str, actor: Actor, now: dateti
     """Reverse all that a receipt did; repeating it changes nothing.
 
     Raises NotReversible while a card payment of one of its invoices is in progress, after a credit note of one
-    returned the money, and if what it left on the balance was spent.
+    returned the money, if the rest of one was written off since, and if what it left on the balance was spent.
     """
     reason = eviction.clean_reason(why)
     with tenant_scope(receipt.tenant_id):
@@ -81,6 +81,14 @@ def _check_reversible(receipt: BankReceipt, invoices: dict[str, Invoice]) -> Non
             raise NotReversible(
                 f"A credit note of invoice {invoice} returned money that this transfer had paid to the balance.",
                 fix="Ask the tenant to pay what the balance lacks, and record that transfer.",
+            )
+    for part in receipt.parts.filter(invoice__write_offs__undone_at=None, invoice__write_offs__isnull=False).distinct():
+        written = invoices[part.invoice_id].write_offs.get(undone_at=None)
+        if not (part.recovered and part.at >= written.at):
+            raise NotReversible(
+                f"Invoice {invoices[part.invoice_id]} was written off after this transfer had paid a part of it.",
+                fix="Make the invoice due again first, then reverse the transfer and write off all that is due."
+                " Reverse later transfers for the invoice before that.",
             )
     kept = receipt.minor - sum(part.minor for part in receipt.parts.all())
     available = ledger_balances.available_balance(receipt.tenant_id, receipt.currency)

@@ -17,8 +17,9 @@ from billing.models import JournalSettings
 from billing.services.reports.accounting.journal_accounts import account_numbers
 from billing.services.tax import exchange_rates, tax_determination
 from ports.postgres.sql_statements import query_rows
-from tenants.services.errors import ProblemError
+from tenants.services.errors import InvalidValue, ProblemError
 
+MAX_DAYS = timedelta(days=366)
 JOURNAL_HEADS = (
     "transfer", "date", "kind", "document", "tenant", "tenant_name", "debit_account", "debit_name", "credit_account",
     "credit_name", "amount", "currency", "treatment",
@@ -31,7 +32,7 @@ class JournalIncomplete(ProblemError):
 
 @dataclass(frozen=True, slots=True)
 class JournalMonth:
-    """A calendar month of the journal, in the zone of its settings."""
+    """A calendar month or other days of the journal, in the zone of its settings."""
 
     first: date
     last: date
@@ -45,6 +46,18 @@ def journal_month(label: str, settings: JournalSettings) -> JournalMonth:
     following = (first + timedelta(days=31)).replace(day=1)
     zone = ZoneInfo(settings.time_zone)
     return JournalMonth(first, following - timedelta(days=1), midnight(first, zone), midnight(following, zone))
+
+
+def journal_days(first: date, last: date, settings: JournalSettings) -> JournalMonth:
+    """Return any days, both included; raise InvalidValue if they are not in order or too many."""
+    if not timedelta(0) <= last - first <= MAX_DAYS:
+        raise InvalidValue(
+            "last",
+            f"The last day must be at most {MAX_DAYS.days} days after the first.",
+            fix="Choose both days anew.",
+        )
+    zone = ZoneInfo(settings.time_zone)
+    return JournalMonth(first, last, midnight(first, zone), midnight(last + timedelta(days=1), zone))
 
 
 def read_journal(*, since: datetime, until: datetime, tenant: str = "") -> Iterator[JournalEntry]:

@@ -6,7 +6,7 @@ Requires staff scope.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from billing.domain.csv_tables import render_csv
 from billing.domain.money import decimal_string
@@ -17,6 +17,7 @@ from billing.services.reports.accounting.month_end import DeferredRevenue, OpenI
 from billing.services.reports.accounting.vat_report import VatLine
 
 MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])")
+FOCUS = "focus"  # streamed, so documents write it (focus_months.py)
 EXPORT_NAMES = {
     "journal": "Journal, CSV",
     "datev": "Journal, DATEV",
@@ -24,6 +25,7 @@ EXPORT_NAMES = {
     "open-invoices": "Open invoices, CSV",
     "unbilled": "Unbilled revenue, CSV",
     "deferred": "Deferred revenue, CSV",
+    FOCUS: "FOCUS, CSV",
 }
 CSV_TYPE = "text/csv; charset=utf-8"
 DATEV_TYPE = "text/csv; charset=windows-1252"
@@ -49,6 +51,13 @@ def export_month(kind: str, label: str, settings: JournalSettings, *, tenant: st
     month = journal.journal_month(label, settings)
     heads, rows = _table(kind, label, month, settings, tenant)
     return MonthExport(f"{kind}-{label}.csv", CSV_TYPE, "".join(render_csv(heads, rows)).encode())
+
+
+def export_journal(first: date, last: date, settings: JournalSettings, *, tenant: str = "") -> MonthExport:
+    """Return the neutral journal of any days, both included."""
+    days = journal.journal_days(first, last, settings)
+    heads, rows = _table("journal", "", days, settings, tenant)
+    return MonthExport(f"journal-{first}-{last}.csv", CSV_TYPE, "".join(render_csv(heads, rows)).encode())
 
 
 def _table(
@@ -95,6 +104,7 @@ def _vat_row(each: VatLine) -> tuple[object, ...]:
         *(each.currency, each.tenant_id, each.tenant, each.vat_id),
         *(decimal_string(minor, each.currency) for minor in (each.net, each.tax)),
         *(each.invoices, each.credit_notes, each.own, *own),
+        *(decimal_string(minor, each.currency) for minor in (each.net_bad_debts, each.tax_bad_debts)),
     )
 
 

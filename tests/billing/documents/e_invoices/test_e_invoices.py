@@ -10,10 +10,12 @@ from django.test import Client
 from lxml import etree
 
 from billing.domain.parties import InvoiceParty
-from billing.models import CreditNote, Invoice
-from billing.services.documents import document_store
+from billing.models import CreditNote, Invoice, StoredDocument
+from billing.services.documents import document_store, pdf_rendering
 from billing.services.documents.e_invoices.e_invoice_files import factur_x_xml, xrechnung_xml
+from billing.services.documents.e_invoices.e_invoice_offers import EInvoiceOffer, offered_e_invoices
 from billing.services.documents.e_invoices.invoice_parties import EInvoiceImpossible
+from billing.services.documents.invoice_documents import invoice_document
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.services.rls import tenant_scope
@@ -219,3 +221,47 @@ def test_page_and_api_return_the_same_xrechnung() -> None:
             assert answer.content == seen.content
             assert failed_xrechnung_rules(seen.content) == []
         assert f"/invoices/{invoice.pk}/xrechnung/" in payer.get(f"/invoices/{invoice.pk}/").content.decode()
+
+
+def test_invoice_stored_before_electronic_invoices_has_one_on_request() -> None:
+    with clock.frozen_at(NOW):
+        kestrel = create_tenant("kestrel")
+        set_billing_details(kestrel.tenant, KESTREL)
+        charge_amounts(kestrel.project, 1000)
+        invoice = close_taxed_month(kestrel.tenant)
+        with in_scope(invoice):
+            assert offered_e_invoices(invoice) == EInvoiceOffer(factur_x=True, xrechnung=True, embedded=True)
+            plain = pdf_rendering.render_pdf(invoice_document(invoice), at=NOW)
+            StoredDocument.objects.create(
+                tenant=kestrel.tenant,
+                invoice=invoice,
+                content_sha256="0" * 64,
+                pdf=plain,
+                pdf_sha256="1" * 64,
+                made_at=NOW,
+            )
+            assert offered_e_invoices(invoice) == EInvoiceOffer(factur_x=True, xrechnung=True, embedded=False)
+        payer, api = Client(), ApiClient(kestrel.token(Role.BILLING, now=NOW))
+        payer.force_login(kestrel.create_member(Role.BILLING))
+        page = payer.get(f"/invoices/{invoice.pk}/").content.decode()
+        assert "The PDF is from before PDFs contained an electronic invoice" in page
+        assert "?profile=factur-x" in page
+        xml = payer.get(f"/invoices/{invoice.pk}/xrechnung/?profile=factur-x")
+        same: Any = api.send("GET", f"invoices/{invoice.pk}/xrechnung?profile=factur-x")
+        assert (xml.content, xml["Content-Disposition"]) == (same.content, same["Content-Disposition"])
+        assert failed_rules(xml.content) == []
+        assert document_store.invoice_pdf(invoice, now=NOW).pdf == plain
+        assert api.send("GET", f"invoices/{invoice.pk}/xrechnung?profile=ubl").status_code == 400
+
+
+def test_page_says_why_there_is_no_electronic_invoice() -> None:
+    with clock.frozen_at(NOW):
+        kestrel = create_tenant("kestrel")
+        set_billing_details(kestrel.tenant, ATELIER)
+        charge_amounts(kestrel.project, 1000)
+        invoice = close_taxed_month(kestrel.tenant)
+        payer = Client()
+        payer.force_login(kestrel.create_member(Role.BILLING))
+        page = payer.get(f"/invoices/{invoice.pk}/").content.decode()
+    assert "There is no XRechnung:" in page
+    assert "The customer of this invoice has no email." in page

@@ -17,7 +17,7 @@ from billing.models import Invoice, JournalSettings
 from billing.services.ledger import ledger_balances
 from billing.services.reports.accounting import journal, journal_accounts
 from billing.services.reports.accounting.journal import JournalIncomplete
-from billing.services.reports.accounting.month_exports import export_month
+from billing.services.reports.accounting.month_exports import export_journal, export_month
 from billing.services.tax import exchange_rates
 from tenants.models import AuditEvent
 from tenants.services.errors import InvalidValue
@@ -25,7 +25,7 @@ from tenants.services.rls import staff_scope
 from tests.billing.credit_notes.issued_notes import issue_note
 from tests.billing.grants.grant_setup import create_grant
 from tests.billing.histories import EURO, HOUR, OPERATOR, add_ended_lease, create_customer, create_priced_offering, utc
-from tests.billing.payments.payable_invoices import NOW, process_payment, request_payment
+from tests.billing.payments.payable_invoices import NOW, create_final_invoice, process_payment, request_payment
 from tests.billing.tax.taxed_tenants import (
     ATELIER,
     LUMEN,
@@ -257,3 +257,14 @@ def test_days_of_bookings_are_those_of_the_settings() -> None:
         rows = datev_lines("2026-10", time_zone="America/New_York")[2:]
     assert {row[9] for row in rows} == {"3110"}
     assert datev_lines(time_zone="America/New_York")[2:] == []
+
+
+def test_neutral_journal_of_any_days() -> None:
+    create_final_invoice()
+    with staff_scope():
+        whole = export_journal(date(2026, 10, 31), date(2026, 11, 1), JournalSettings())
+        before = export_journal(date(2026, 10, 1), date(2026, 10, 31), JournalSettings())
+        with pytest.raises(InvalidValue, match="at most 366 days"):
+            export_journal(date(2026, 10, 2), date(2026, 10, 1), JournalSettings())
+    assert whole.name == "journal-2026-10-31-2026-11-01.csv"
+    assert [len(each.content.decode().splitlines()) for each in (whole, before)] == [3, 1]  # with the head

@@ -99,4 +99,4 @@ def test_the_file_has_a_row_for_each_customer_and_rate() -> None:
     head, row = made.content.decode().splitlines()
     assert head.startswith("month,treatment,country,category,rate_percent")
     assert row.startswith("2026-10,destination,FR,standard,20,EUR,ten_")
-    assert row.endswith("10.000000,2.000000,1,0,EUR,10.000000,2.000000")
+    assert row.endswith("10.000000,2.000000,1,0,EUR,10.000000,2.000000,0.000000,0.000000")

@@ -74,7 +74,7 @@ def show_accounting(request: OperatorRequest) -> Any:
 
 
 @operator_page("accounting.export")
-def download_export(request: OperatorRequest, month: str, kind: str) -> HttpResponse:
+def download_export(request: OperatorRequest, month: str, kind: str) -> Any:
     """Download a file of a month."""
     if not month_exports.MONTH.fullmatch(month) or kind not in month_exports.EXPORT_NAMES:
         raise ObjectNotFound(
@@ -82,8 +82,8 @@ def download_export(request: OperatorRequest, month: str, kind: str) -> HttpResp
             fix=_("Open the page Accounting and choose a file."),
         )
     settings, tenant = journal_accounts.journal_settings(), request.GET.get("tenant", "")[:MAX_ID_LENGTH]
-    made = month_exports.export_month(kind, month, settings, tenant=tenant, now=request.now)
-    return downloads.file_response(made.name, made.media_type, made.content)
+    days = request.GET.get("first", ""), request.GET.get("last", "")
+    return downloads.month_export_response(kind, month, settings, tenant=tenant, days=days, now=request.now)
 
 
 def _read_lists(request: OperatorRequest) -> PageLists:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from billing.domain.periods import midnight
 from billing.models import CreditNote, Invoice
 from billing.services.documents import csv_exports, document_store
+from billing.services.documents.e_invoices.invoice_parties import XRECHNUNG
 from billing.services.ledger import account_entries
 from tenants.models import Tenant
 from tenants.services.errors import ObjectNotFound
@@ -63,8 +64,8 @@ def download_invoice_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
 
 @operator_page("invoice.xrechnung")
 def download_invoice_xrechnung(request: OperatorRequest, pk: str) -> HttpResponse:
-    """Download an invoice as XRechnung."""
-    return downloads.xml_response(document_store.xrechnung_file(_find_invoice(pk)))
+    """Download the electronic invoice as XML: XRechnung, or Factur-X."""
+    return downloads.xml_response(document_store.e_invoice_file(_find_invoice(pk), _profile(request)))
 
 
 @operator_page("credit-note.pdf")
@@ -75,8 +76,12 @@ def download_credit_note_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
 
 @operator_page("credit-note.xrechnung")
 def download_credit_note_xrechnung(request: OperatorRequest, pk: str) -> HttpResponse:
-    """Download a credit note as XRechnung."""
-    return downloads.xml_response(document_store.xrechnung_file(_find_credit_note(pk)))
+    """Download the electronic credit note as XML: XRechnung, or Factur-X."""
+    return downloads.xml_response(document_store.e_invoice_file(_find_credit_note(pk), _profile(request)))
+
+
+def _profile(request: OperatorRequest) -> str:
+    return request.GET.get("profile") or XRECHNUNG
 
 
 def _find_invoice(pk: str) -> Invoice:

@@ -22,9 +22,11 @@ def rebill_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then cancel an invoice and open its month again."""
     rows = Invoice.objects.select_related("period", "tenant")
     found = find_row(rows, pk, _("Invoice"), fix=_("Select it from the list of invoices."))
+    credited = [str(note) for note in found.credit_notes.filter(correction_id="").order_by("issued_at")]
 
     def act(why: str) -> str:
-        cancelled_invoices.cancel_and_reopen(found, why=why, actor=request.actor, now=request.now)
+        again = not credited or "option" in request.POST
+        cancelled_invoices.cancel_and_reopen(found, why=why, credits_again=again, actor=request.actor, now=request.now)
         return _("Invoice {found} is cancelled. Correct the month, then approve it to issue the new invoice.").format(
             found=found
         )
@@ -36,12 +38,17 @@ def rebill_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
         verb=_("Cancel invoice"),
         back=reverse("ops-invoice", args=[pk]),
         lines=(
-            _("A credit note cancels the whole invoice. Paid money goes to the balance, credits to their grants; both"
-              " pay the new invoice."),
+            _("A credit note cancels all that is left of the invoice. Paid money goes to the balance, credits to their"
+              " grants; both pay the new invoice, and a prepaid tenant's are kept for it."),
             _("The month is held: correct usage, prices or billing details, then approve it on the Month close page."
               " The new invoice gets its own number and due date."),
         ),
         danger=True,
         hint=_("Visible to the tenant on the credit note."),
+        option=_(
+            "Credit again on the new invoice what {notes} credited. Untick it if you correct that in the month."
+        ).format(notes=", ".join(credited))
+        if credited
+        else "",
     )  # fmt: skip
     return confirm_action(request, step, act)

@@ -45,7 +45,7 @@ def test_the_page_shows_a_month_and_one_tenant_of_it(operator: Client) -> None:
 
 def test_files_of_page_and_api_are_the_same(operator: Client) -> None:
     create_october_invoice(1000)
-    for kind in ("journal", "datev", "vat", "open-invoices", "unbilled", "deferred"):
+    for kind in ("journal", "datev", "vat", "open-invoices", "unbilled", "deferred", "focus"):
         seen = operator.get(f"/ops/accounting/2026-11/{kind}/")
         assert seen.status_code == 200
         same = operator.get(f"/api/v1/ops/accounting/2026-11/exports/{kind}")
@@ -114,3 +114,13 @@ def test_the_api_changes_settings_by_etag(operator: Client) -> None:
     numbers = {each["key"]: each["number"] for each in changed.json()["accounts"]}
     assert (numbers["cash"], numbers["receivable"]) == ("1465", "1210")
     assert patch(**{"If-Match": '"0"'}).status_code == 412
+
+
+def test_page_and_api_have_the_journal_of_any_days(operator: Client) -> None:
+    create_october_invoice(1000)
+    days = "?first=2026-10-31&last=2026-11-30"
+    seen = operator.get(f"/ops/accounting/2026-11/journal/{days}")
+    assert seen["Content-Disposition"] == 'attachment; filename="journal-2026-10-31-2026-11-30.csv"'
+    assert operator.get(f"/api/v1/ops/accounting/2026-11/exports/journal{days}").content == seen.content
+    refused = operator.get("/api/v1/ops/accounting/2026-11/exports/journal?first=October&last=2026-11-30")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "first")
