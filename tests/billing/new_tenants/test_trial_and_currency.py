@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from billing.domain.approvals import Approver, LaunchLimits
-from billing.models import AccountTerms, AutoTopUp, Grant, PriceVersion, TokenCap
+from billing.models import AccountTerms, AutoTopUp, Budget, Grant, PriceVersion, TokenCap
 from billing.services.approvals import approval_limits
+from billing.services.funds.budgets import budget_settings
 from billing.services.new_tenants import tenant_creation, tenant_currency
 from billing.services.new_tenants.tenant_creation import WantedTenant
 from broker.models import Offering
@@ -77,7 +78,38 @@ def test_operators_change_a_currency_until_something_is_in_it(ada: User, small: 
         create_grant(tenant, 10_000, now=NOW)
     with pytest.raises(CurrencyFixed) as refused:
         set_currency(tenant, "USD")
-    assert "credit" in refused.value.detail
+    assert refused.value.detail.endswith("already has 1 booking, 1 credit in EUR.")
+    assert "another tenant" in refused.value.fix.text
+
+
+def test_unused_budgets_keep_their_number_in_the_new_currency(ada: User) -> None:
+    tenant = found(ada)
+    with tenant_scope(tenant.pk):
+        root = Project.objects.get(tenant=tenant)
+        budget_settings.set_budget(project=root, limit_minor=10_050, actor=OPERATOR, now=NOW)
+    set_currency(tenant, "JPY")
+    with tenant_scope(tenant.pk):
+        budget = Budget.objects.get()
+    assert (budget.currency, budget.limit_minor) == ("JPY", 100)
+    with tenant_scope(tenant.pk):
+        tenant.refresh_from_db()
+    set_currency(tenant, "USD")
+    with tenant_scope(tenant.pk):
+        budget.refresh_from_db()
+    assert (budget.currency, budget.limit_minor) == ("USD", 10_000)
+
+
+def test_a_lease_that_waits_stands_in_the_way_until_it_is_released(ada: User, small: Offering, settings: Any) -> None:
+    settings.RELEASE_NEW_TENANTS = True
+    tenant = found(ada)
+    with tenant_scope(tenant.pk):
+        root = Project.objects.get(tenant=tenant)
+        budget_settings.set_budget(project=root, limit_minor=100_000, actor=OPERATOR, now=NOW)
+    lease = launch(tenant, ada, small)
+    with pytest.raises(CurrencyFixed, match="1 lease, 1 used budget in EUR") as refused:
+        set_currency(tenant, "USD")
+    assert refused.value.fix.text.startswith("Release the leases first")
+    assert lease.pk
 
 
 def set_cost_limit(tenant: Tenant) -> None:

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from billing.models import Payment, PaymentCardForm, StripeCustomer
 from billing.services.payments.stripe import payment_cards
+from billing.services.tax.tax_determination import is_showback
 from ports import payments
 from tenants.services.authentication import require
 from web.portal.invoices.invoice_pages import may_pay
@@ -37,6 +38,7 @@ def show_payment(request: PageRequest) -> HttpResponse:
         form=form,
         returned_from_stripe=back is not None,
         may_pay=may_pay(request),
+        shown_back=is_showback(request.tenant.pk),
         payments=list(paid.order_by("-opened_at", "-pk")[:MAX_PAYMENTS]),
     )
     return render(request, "payments/payment.html", {"page": page})
@@ -52,6 +54,7 @@ class PaymentMethodPage:
     form: PaymentCardForm | None
     returned_from_stripe: bool  # the visitor has just returned from Stripe
     may_pay: bool
+    shown_back: bool  # costs are only shown, nothing is paid
     payments: list[Payment]
 
 

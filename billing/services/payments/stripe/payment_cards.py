@@ -10,6 +10,7 @@ from django.db import transaction
 
 from billing.domain.stripe_events import GATEWAY
 from billing.models import PaymentCardForm, PaymentCardFormState, StripeCustomer
+from billing.services.tax.tax_determination import is_showback
 from ports import outbox, payments
 from tenants.models import Tenant
 from tenants.services import audit
@@ -38,11 +39,17 @@ def find_saved_card(tenant: Tenant) -> StripeCustomer | None:
 
 @transaction.atomic
 def request_card_form(tenant: Tenant, *, actor: Actor, now: datetime) -> PaymentCardForm:
-    """Request a form to enter a card; a worker opens it within seconds. Raises CardsNotSupported."""
+    """Request a form to enter a card; a worker opens it within seconds.
+
+    Raises CardsNotSupported, also for a tenant that only sees its costs."""
     if not collects_by_card():
         raise CardsNotSupported(
             "This installation does not collect payments, or only simulates them.",
             fix="Pay by bank transfer, or contact the operator.",
+        )
+    if is_showback(tenant.pk):
+        raise CardsNotSupported(
+            f"{tenant.name} pays nothing: its costs are only shown, in a monthly report.", fix="No card is needed."
         )
     form = PaymentCardForm.objects.create(tenant=tenant, asked_at=now, asked_by=actor.label[:200], due_at=now)
     record_card_event("card.ask", form, actor, now)

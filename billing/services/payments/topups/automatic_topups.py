@@ -35,6 +35,7 @@ def set_automatic_topup(tenant: Tenant, *, threshold: int, minor: int, actor: Ac
 
     Setting the rule again resumes it after a decline.
     """
+    topup_creation.check_pays(tenant)
     topup_creation.check_topup_amount(minor, tenant.currency)
     topup_creation.check_topup_amount(threshold, tenant.currency, field="threshold")
     rule, _ = AutoTopUp.objects.update_or_create(

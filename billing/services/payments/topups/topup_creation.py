@@ -31,8 +31,7 @@ def open_topup(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, windo
     Raises InvalidValue for an amount out of bounds, TopUpRefused while another is pending or if no gateway is set.
     """
     check_topup_amount(minor, tenant.currency)
-    if is_showback(tenant.pk):
-        raise TopUpRefused(f"{tenant.name} pays nothing: its costs are only shown.", fix="No action is needed.")
+    check_pays(tenant)
     with sql_statements.prepared_cursor() as cursor:
         # Of two concurrent requests, the second finds the first's top-up.
         cursor.execute(TOPUP_LOCK_SQL, [tenant.pk])
@@ -49,6 +48,14 @@ def open_topup(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, windo
         window=window,
         opened_by=actor.id,
     )
+
+
+def check_pays(tenant: Tenant) -> None:
+    """Raise TopUpRefused for a tenant that only sees its costs."""
+    if is_showback(tenant.pk):
+        raise TopUpRefused(
+            f"{tenant.name} pays nothing: its costs are only shown, in a monthly report.", fix="No action is needed."
+        )
 
 
 def parse_topup_amount(text: str, currency: str, field: str) -> int:
