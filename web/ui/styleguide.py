@@ -166,6 +166,36 @@ def sample_plot() -> dict[str, Any]:
     }
 
 
+def sample_list(options: list[dict[str, str]]) -> dict[str, Any]:
+    """Return an operators' list that is filtered and has pages."""
+    shown_by = {
+        "states": options,
+        "errors": {},
+        "typed": {"q": "", "tenant": "Fjord", "since": "", "until": ""},
+        "offered": {"q", "tenant", "days", "state"},
+        "words": "",
+        "tenant": "Fjord",
+        "tenant_name": "Fjord Climate",
+        "days": "",
+        "kept": [],
+        "active": True,
+        "urls": dict.fromkeys(("q", "tenant", "days", "clear"), "#table"),
+    }
+    return {
+        "spec": {"name": "sample"},
+        "filter": shown_by,
+        "rows": ["October 2026"],
+        "count_text": "1,204 rows",
+        "first": 1,
+        "end": 1,
+        "paged": True,
+        "before": "",
+        "after": "#table",
+        "csv": "#table",
+        "totals": [{"label": "Total", "amounts": ["€26.59"]}],
+    }
+
+
 def sample_context() -> dict[str, Any]:
     """Return everything the style guide shows."""
     busy = [86 + 7 * sin(i / 2) + 3 * sin(i * 2.3) for i in range(20)]
@@ -181,6 +211,7 @@ def sample_context() -> dict[str, Any]:
         "invoice_states": INVOICE_STATES,
         "fleet_states": FLEET_STATES,
         "options": options,
+        "list": sample_list(options),
         "tabs": tabs,
         "classes": [{"value": "on_demand", "label": "On-demand"}, {"value": "spot", "label": "Spot −54 %"}],
         "ends": SAMPLE_NOW + timedelta(hours=3, minutes=9),

@@ -206,5 +206,5 @@ def _begin(day: date) -> Any:
 def _search(spec: OperatorList, words: str) -> Q:
     found = Q()
     for each in spec.search:
-        found |= Q(**{each: words}) if each in ("pk", "id") else Q(**{f"{each}__icontains": words})
+        found |= Q(**{each: words}) if each.endswith("pk") else Q(**{f"{each}__icontains": words})
     return found

@@ -97,7 +97,7 @@ PLACEMENT_LIST = OperatorList(
     cells=_placement_cells,
     tenant="tenant_id",
     at="held_at",
-    search=("lease__name", "lease_id"),
+    search=("lease__name", "lease__pk"),
 )
 
 

@@ -71,7 +71,7 @@ PLAN_LIST = OperatorList(
         ListState("", gettext_lazy("All")),
         *(ListState(each.value, each.value.capitalize(), Q(state=each.value)) for each in RelocationPlanState),
     ),
-    search=("reason", "cluster__name", "gpu_model_id", "pk"),
+    search=("reason", "cluster__name", "gpu_model__name", "pk"),
 )
 
 

@@ -44,4 +44,6 @@ def test_pages_of_a_large_fleet_stay_below_100_kb_and_list_every_row(
         assert seen == rows, path
         assert turned > 1
     for odd in ("?from=-1", "?from=99999", "?from=x", "?from=%00"):
-        assert "nodes 1 to 40 of 126" in body(operator, f"/ops/clusters/{odd}")
+        shown = body(operator, f"/ops/clusters/{odd}")
+        assert "126 nodes" in shown
+        assert "1–40" in shown

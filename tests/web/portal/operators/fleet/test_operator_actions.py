@@ -378,7 +378,7 @@ def test_the_operators_audit_log_is_filtered_by_url_and_its_api_call_matches(
     assert "because of cordon" in html
     assert "because of drain" not in html
     assert 'aria-label="Action node.cordoned: remove this filter"' in html
-    assert '<input type="hidden" name="trail" value="changes">' in page(operator, "/ops/system/")
+    assert '<input type="hidden" name="trail" value="changes">' in page(operator, "/ops/system/?trail=changes")
     found = unquote(html)
     assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in found.replace("&#x27;", "'")
     assert f"subject={node.pk}" in found
