@@ -32,6 +32,13 @@ from tenants.services import projects, tenants
 from tenants.services.actors import SYSTEM
 from tenants.services.rls import tenant_scope
 
+LISTS = {  # of the longest list: all of it, its middle, one tenant, days, words
+    "leases_all": "state=all",
+    "leases_page": "state=all&from={middle}",
+    "leases_tenant": "state=all&tenant=Tenant+1",
+    "leases_days": "state=all&since={day}",
+    "leases_words": "state=all&q=no+lease+has+this+name",
+}
 TENANTS, OVER, LIVE, NODES = (3, 100, 10, 3) if sys.argv[1:] == ["small"] else (40, 4_200, 50, 126)
 WAITING = 2  # of each tenant's live leases
 MOST_MS = 200
@@ -114,6 +121,10 @@ def main() -> None:
                 continue  # the address of an action, which leads to its page
             p95, _ = face.timed(client, address)
             name = re.sub(r"[/-]", "_", address.removeprefix("/ops/").strip("/")) or "control_room"
+            figures.report_max(f"{name}_p95", p95, unit="ms", at_most=MOST_MS)
+        day = (clock.now() - timedelta(days=7)).date()
+        for name, query in LISTS.items():
+            p95, _ = face.timed(client, f"/ops/leases/?{query.format(middle=TENANTS * OVER // 2, day=day)}")
             figures.report_max(f"{name}_p95", p95, unit="ms", at_most=MOST_MS)
     figures.exit_with_status()
 

@@ -21,7 +21,7 @@ from django.db import models
 from django.test import Client
 
 import web.portal.operators
-from broker.models import Cluster, Gpu
+from broker.models import Cluster, Gpu, Node
 from tests.architecture import routes
 from tests.architecture.matrix import ROWS
 from tests.simulation import offering
@@ -51,7 +51,6 @@ NO_LISTS = {
     ("fleet/cluster_checks.html", "Checks: {{ outcome }}"): "one row for each check that the code has",
     ("fleet/clusters.html", "Nodes of {{ cluster_name }}"): "one list in a panel for each cluster; its head and foot "
     "stand around them",
-    ("fleet/node.html", "Leases on {{ name }}, ending soonest first"): "at most the slices of one node",
     ("invoicing/invoice.html", "Lines of {{ invoice }}"): "lines of one invoice, with pages; its CSV is an export",
     ("invoicing/invoice.html", "Credit notes of {{ invoice }}"): OF_ONE,
     ("invoicing/month_close.html", "Checklist for closing a month"): "a fixed number of steps",
@@ -170,6 +169,7 @@ def addresses() -> Iterator[tuple[Client, str]]:
         things = {
             "cluster": Cluster.objects.first(),
             "gpu": Gpu.objects.first(),
+            "node": Node.objects.first(),
             "offering": offering("1g.10gb"),
             "tenant": portal.owner.tenant,
         }

@@ -13,14 +13,14 @@ def placements_of(gpu: Gpu) -> QuerySet[Allocation]:
     return rows.order_by("-held_at", "-id")
 
 
-def latest_changes(node: Node, gpu: Gpu | None = None) -> list[InventoryChange]:
-    """Return the latest changes of a node and its GPUs.
+def changes_of(node: Node, gpu: Gpu | None = None) -> QuerySet[InventoryChange]:
+    """Return the changes of a node and its GPUs, newest first.
 
     With `gpu`: those of that GPU and of the node itself.
     """
     which = Q(node=node) if gpu is None else Q(gpu=gpu) | Q(node=node, gpu=None)
     rows = InventoryChange.objects.filter(which).select_related("node", "gpu")
-    return list(rows.order_by("-at", "-id")[:MAX_ROWS])
+    return rows.order_by("-at", "-id")
 
 
 def transitions_of(lease: Lease) -> list[Transition]:

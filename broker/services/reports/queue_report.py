@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Coalesce
 
 from broker.models import Lease
 from broker.services.queue.starvation_guard import MAX_WAIT
 from ports.postgres.sql_statements import query_rows
-
-PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +25,6 @@ class QueueFigures:
         return self.oldest is not None and self.oldest > MAX_WAIT
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePage:
-    """A page of the queue; `after` is the cursor of the next page."""
-
-    leases: list[Lease]
-    after: str
-
-
 def load_queue_figures(*, now: datetime) -> QueueFigures:
     """Return the queue's length, with the longest and the 95th-percentile wait.
 
@@ -42,19 +32,6 @@ def load_queue_figures(*, now: datetime) -> QueueFigures:
     """
     ((count, first, slow),) = query_rows("broker/reports/queue_figures", {"now": now})
     return QueueFigures(count, now - first if first else None, now - slow if slow else None)
-
-
-def load_queue_page(*, after: str = "", limit: int = PAGE_SIZE) -> QueuePage:
-    """Return queued leases, oldest first, with tenant, project and offering.
-
-    `after` is the id of the lease to continue behind.
-    """
-    rows = queued_leases()
-    last = Lease.objects.filter(pk=after).first() if after else None
-    if last:
-        rows = rows.filter(Q(since__gt=last.queues_since) | Q(since=last.queues_since, id__gt=last.pk))
-    found = list(rows[: limit + 1])
-    return QueuePage(found[:limit], found[limit - 1].pk if len(found) > limit else "")
 
 
 def queued_leases() -> QuerySet[Lease]:

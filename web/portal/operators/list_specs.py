@@ -52,7 +52,6 @@ class OperatorList:
     states: Sequence[ListState] = ()  # the first is the default
     state_parameter: str = "state"
     search: Sequence[str] = ()  # the columns in which words are searched for
-    search_label: LazyText = ""
     sums: Sequence[ListSum] = ()
 
     @property

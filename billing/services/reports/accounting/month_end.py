@@ -115,11 +115,3 @@ def sum_by_age(rows: Iterable[OpenInvoice]) -> list[tuple[str, list[Money], Mone
         (currency, [Money(minor, currency) for minor in found], Money(sum(found), currency))
         for currency, found in sorted(sums.items())
     ]
-
-
-def sum_by_currency(amounts: Iterable[tuple[str, int]]) -> list[Money]:
-    """Return one sum for each currency."""
-    sums = dict[str, int]()
-    for currency, minor in amounts:
-        sums[currency] = sums.get(currency, 0) + minor
-    return [Money(minor, currency) for currency, minor in sorted(sums.items())]

@@ -38,25 +38,12 @@ def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: Tena
         waiting.append(sim.request_lease(owner, simulation.offering("whole-gpu")))
         sim.run(60)
     with staff_scope():
-        seen, figures = queue_report.load_queue_page(), queue_report.load_queue_figures(now=sim.now)
-    assert [lease.pk for lease in seen.leases] == [lease.pk for lease in waiting]
-    assert [lease.tenant.name for lease in seen.leases] == ["Tern", "Kestrel", "Tern"]
-    assert (seen.after, figures.waiting) == ("", 3)
+        seen, figures = list(queue_report.queued_leases()), queue_report.load_queue_figures(now=sim.now)
+    assert [lease.pk for lease in seen] == [lease.pk for lease in waiting]
+    assert [lease.tenant.name for lease in seen] == ["Tern", "Kestrel", "Tern"]
+    assert figures.waiting == 3
     assert figures.oldest == sim.now - waiting[0].created_at == figures.p95
     assert not figures.overdue
-
-
-def test_pages_of_a_long_queue_contain_every_lease_once(sim: Simulation, kestrel: TenantContext) -> None:
-    fill_fleet(sim, kestrel)
-    waiting = [sim.request_lease(kestrel, simulation.offering("whole-gpu")) for _ in range(5)]
-    seen, after = [], ""
-    with staff_scope():
-        while page := queue_report.load_queue_page(after=after, limit=2):
-            seen += [lease.pk for lease in page.leases]
-            if not (after := page.after):
-                break
-        assert queue_report.load_queue_page(after="lse_gone").leases[0].pk == waiting[0].pk
-    assert seen == [lease.pk for lease in waiting]
 
 
 def test_a_restarted_lease_queues_from_its_restart(sim: Simulation, kestrel: TenantContext) -> None:
@@ -70,9 +57,8 @@ def test_a_restarted_lease_queues_from_its_restart(sim: Simulation, kestrel: Ten
     sim.start_lease(again, kestrel)
     sim.run(30)
     with staff_scope():
-        seen, figures = queue_report.load_queue_page(limit=1), queue_report.load_queue_figures(now=sim.now)
-        rest = queue_report.load_queue_page(after=seen.after)
-    assert [lease.pk for lease in (*seen.leases, *rest.leases)] == [first.pk, again.pk]
+        seen, figures = list(queue_report.queued_leases()), queue_report.load_queue_figures(now=sim.now)
+    assert [lease.pk for lease in seen] == [first.pk, again.pk]
     assert figures.oldest == sim.now - first.created_at
 
 
@@ -222,9 +208,9 @@ def test_the_history_of_a_gpu_is_listed_newest_first(sim: Simulation, kestrel: T
     simulation.set_node_state(gpu.node, NodeState.CORDONED, sim)
     with staff_scope():
         assert [hold.lease_id for hold in inventory_history.placements_of(gpu)] == [first.pk]
-        of_gpu = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
-        of_other = [change.after for change in inventory_history.latest_changes(gpu.node, Gpu.objects.get(index=3))]
-        of_node = [change.after for change in inventory_history.latest_changes(gpu.node)]
+        of_gpu = [change.after for change in inventory_history.changes_of(gpu.node, gpu)]
+        of_other = [change.after for change in inventory_history.changes_of(gpu.node, Gpu.objects.get(index=3))]
+        of_node = [change.after for change in inventory_history.changes_of(gpu.node)]
         steps = [step.after for step in inventory_history.transitions_of(first)]
     assert of_gpu == of_node == ["cordoned", "unhealthy"]
     assert of_other == ["cordoned"]

@@ -9,13 +9,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from billing.services.reports import earnings
-from broker.models import Allocation, Gpu, GpuHealth
+from broker.models import Gpu, GpuHealth
 from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
 from broker.services.reports.gpu_usage import FLEET_FILTERS, FleetGpu
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.fleet.fleet_lists import CHANGE_LIST, PLACEMENT_LIST
 from web.portal.operators.fleet.gpu_map import format_devices
 from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
 from web.portal.operators.list_specs import ListState, OperatorList
@@ -84,36 +85,20 @@ def list_gpus(request: OperatorRequest) -> Any:
     return render(request, "operators/fleet/gpus.html", context)
 
 
-def _placement_cells(each: Allocation) -> tuple[object, ...]:
-    return (
-        *(each.lease_id, each.lease.name, each.tenant_id, each.tenant.name, each.profile, each.placement.lower),
-        *(csv_time(each.held_at), csv_time(each.released_at), each.lease.state),
-    )
-
-
-PLACEMENT_LIST = OperatorList(
-    name="placements",
-    heads="lease name tenant tenant_name profile start allocated_at released_at state",
-    cells=_placement_cells,
-    tenant="tenant_id",
-    at="held_at",
-    search=("lease__name", "lease__pk"),
-)
-
-
 @operator_page("gpu")
 def show_gpu(request: OperatorRequest, pk: str) -> Any:
     """Show one GPU: its geometry, present and past leases, and history."""
     found = find_gpu(pk)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
-    lists, placements = read_lists(request, PLACEMENT_LIST), inventory_history.placements_of(gpu)
+    lists, placements = read_lists(request, PLACEMENT_LIST, CHANGE_LIST), inventory_history.placements_of(gpu)
+    changes = inventory_history.changes_of(gpu.node, gpu)
     if wants_csv(request):
-        return lists.csv((PLACEMENT_LIST, lambda: placements))
+        return lists.csv((PLACEMENT_LIST, lambda: placements), (CHANGE_LIST, lambda: changes))
     context = {
         "gpu": gpu,
         "chosen": gpu_panel_now(found, now=request.now),
         "past": lists.read(PLACEMENT_LIST, placements, most=inventory_history.MAX_ROWS),
-        "changes": inventory_history.latest_changes(gpu.node, gpu),
+        "changes": lists.read(CHANGE_LIST, changes, most=inventory_history.MAX_ROWS),
         "calls": [
             operator_api_call(_("This GPU with its slices"), f"ops/gpus/{found.id}"),
             operator_api_call(_("Lease history"), "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),

@@ -1,5 +1,7 @@
 """Node pages of operators: GPUs, leases, cordon, drain, release."""
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -15,6 +17,8 @@ from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.fleet import gpu_map
 from web.portal.operators.fleet.cluster_list_page import NodeRow
+from web.portal.operators.fleet.fleet_lists import CHANGE_LIST, NODE_LEASE_LIST
+from web.portal.operators.operator_lists import read_lists, wants_csv
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
     Confirmation,
@@ -41,18 +45,23 @@ def load_node_row(node: Node) -> NodeRow:
 
 
 @operator_page("node")
-def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
+def show_node(request: OperatorRequest, pk: str) -> Any:
     """Show a node and the leases on it."""
     found = find_node(pk)
     its = fleet_gpus.load_gpus(node=pk)
     held = {s.lease: s for gpu in its for s in gpu.slices}
+    ordered = sorted(held.values(), key=lambda s: (s.ends_at is None, s.ends_at, s.lease))
+    lists, changes = read_lists(request, NODE_LEASE_LIST, CHANGE_LIST), inventory_history.changes_of(found)
+    if wants_csv(request):
+        return lists.csv((NODE_LEASE_LIST, lambda: ordered), (CHANGE_LIST, lambda: changes))
     context = {
         "node": found,
         "row": NodeRow(its) if its else None,
         "map": gpu_map.draw_map(its, "state"),
-        "held": sorted(held.values(), key=lambda s: (s.ends_at is None, s.ends_at, s.lease)),
+        "held": ordered,
+        "listing": lists.read(NODE_LEASE_LIST, ordered, most=API_PAGE_SIZE),
         "tenants": len({s.tenant for s in held.values()}),
-        "changes": inventory_history.latest_changes(found),
+        "changes": lists.read(CHANGE_LIST, changes, most=inventory_history.MAX_ROWS),
         "simulated": found.cluster.provisioner == "simulated",
         "calls": [
             operator_api_call(

@@ -14,7 +14,7 @@ from broker.services.queue.starvation_guard import MAX_WAIT
 from broker.services.reports import inventory_history
 from broker.services.reports import queue_report as line
 from tenants.services.rls import staff_scope
-from web.portal.actions import operator_api_call
+from web.portal.actions import LIST_PAGE_SIZE, operator_api_call
 from web.portal.operators.list_specs import OperatorList
 from web.portal.operators.operator_lists import csv_time, read_lists, wants_csv
 from web.portal.operators.page_context import (
@@ -73,7 +73,7 @@ def show_queue(request: OperatorRequest) -> Any:
                 state="queued",
                 tenant=lists.filter.tenant_id,
                 sort="queued_since",
-                limit=line.PAGE_SIZE,
+                limit=LIST_PAGE_SIZE,
             )
         ],
     }

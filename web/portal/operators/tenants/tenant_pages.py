@@ -15,7 +15,7 @@ from tenants.models import Project, QuotaKind, Tenant
 from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import tenant_overviews
 from web.portal.actions import (
-    API_PAGE_SIZE,
+    LIST_PAGE_SIZE,
     find_or_missing,
     operator_api_call,
     outcome_message,
@@ -71,7 +71,7 @@ def list_tenants(request: OperatorRequest) -> Any:
         "listing": listing.with_rows(lines),
         "filter": lists.count_states(TENANT_LIST, rows),
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
-        "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=lists.filter.words, limit=API_PAGE_SIZE)],
+        "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=lists.filter.words, limit=LIST_PAGE_SIZE)],
     }
     return render(request, "operators/tenants/tenants.html", context)
 
