@@ -17,9 +17,7 @@ SECRET_LINKS = re.compile(r"(/join/|/account/confirm-email/|/account/password/re
 
 def hide_secret_links(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
     """Leave out the secrets of e-mailed links, wherever an entry has their address."""
-    return {
-        name: SECRET_LINKS.sub(r"\1…", value) if isinstance(value, str) else value for name, value in event.items()
-    }
+    return {name: SECRET_LINKS.sub(r"\1…", value) if isinstance(value, str) else value for name, value in event.items()}
 
 
 SHARED_PROCESSORS: list[Any] = [
