@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from broker.domain.workloads.template_contents import TemplateContents, ports_from_json
 from broker.domain.workloads.templates import HOME, WorkloadShape
+from broker.models.encrypted_variables import EncryptedVariables
 from broker.models.keys import ID_LENGTH, template_id
 from broker.models.secrets import Secret
 from tenants.models import Project
@@ -30,7 +31,7 @@ class SavedTemplate(models.Model):
     entrypoint = models.CharField(max_length=2000, blank=True, default="")
     command = models.CharField(max_length=2000, blank=True, default="")
     ports = models.JSONField(default=list)  # [{"name": "web", "number": 8080, "http": true}]
-    env = models.JSONField(default=dict)
+    env = EncryptedVariables(default=dict)
     mount_path = models.CharField(max_length=200, default=HOME)
     needs_volume = models.BooleanField(default=False)
     readiness_path = models.CharField(max_length=200, blank=True, default="")

@@ -168,6 +168,11 @@ class Lease(TenantOwned):
         return {each["secret"] for each in self.secrets.values()} | pull
 
     @property
+    def template_env(self) -> dict[str, str]:
+        """Return the variables of its saved template as they are stored."""
+        return dict(self.launch_template["contents"]["env"]) if self.launch_template else {}
+
+    @property
     def saved_template(self) -> WorkloadTemplate | None:
         """Return the saved template it was launched with; None with a built-in one."""
         copy = self.launch_template

@@ -145,9 +145,9 @@ class TemplateViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
     )
 
     @extend_schema(request=TemplateCreate, responses={201: TemplateOut})
-    @idempotent()
+    @idempotent(blank=("env",))
     def create(self, request_: Request) -> Response:
-        """Save a template of a project."""
+        """Save a template of a project; repeated, it returns the names of the variables only."""
         wanted: dict[str, Any] = validated_body(TemplateCreate, request_)
         project = self.project_for(wanted.pop("project"))
         template = template_store.create_template(project=project, values=wanted, **self.by)

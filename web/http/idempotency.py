@@ -17,11 +17,14 @@ STORED_HEADERS = ("Location", "ETag")
 MAX_KEY_LENGTH = 255
 
 
-def idempotent(*, hide: tuple[str, ...] = (), secret: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMethod]:
+def idempotent(
+    *, hide: tuple[str, ...] = (), blank: tuple[str, ...] = (), secret: tuple[str, ...] = ()
+) -> Callable[[ViewMethod], ViewMethod]:
     """Return the first response for a repeated POST, with `Idempotency-Replayed: true`.
 
     Every POST that changes something has this decorator, and is refused without a key.
-    `hide` names fields that are shown only the first time, such as a token's secret. `secret` names fields of
+    `hide` names fields that are shown only the first time, such as a token's secret, and `blank` maps of which only
+    the names are shown again. `secret` names fields of
     the request that nobody may guess from the stored digest of its body.
     """
 
@@ -45,7 +48,7 @@ def idempotent(*, hide: tuple[str, ...] = (), secret: tuple[str, ...] = ()) -> C
                 return _replayed_response(before)
             response = view(self, request, *args, **kwargs)
             if isinstance(response, Response) and response.status_code < 400:
-                return _stored_response(keyed, response, hide, now=self.now)
+                return _stored_response(keyed, response, hide, blank, now=self.now)
             return response
 
         once.needs_key = True  # type: ignore[attr-defined]  # read by the OpenAPI schema
@@ -80,7 +83,9 @@ def _replayed_response(before: Any) -> HttpResponse:
     return response
 
 
-def _stored_response(keyed: KeyedRequest, response: Response, hide: tuple[str, ...], *, now: Any) -> HttpResponse:
+def _stored_response(
+    keyed: KeyedRequest, response: Response, hide: tuple[str, ...], blank: tuple[str, ...], *, now: Any
+) -> HttpResponse:
     """Store the response and return it as stored.
 
     It is thus rendered as JSON only once.
@@ -88,9 +93,11 @@ def _stored_response(keyed: KeyedRequest, response: Response, hide: tuple[str, .
     body = response.data
     if hide and isinstance(body, dict):
         body = {name: None if name in hide else value for name, value in body.items()}
+    if blank and isinstance(body, dict):
+        body = {name: dict.fromkeys(value, "") if name in blank else value for name, value in body.items()}
     text = JSONRenderer().render(body).decode()
     headers = {name: response[name] for name in STORED_HEADERS if response.has_header(name)}
     idempotency.store_record(keyed, status=response.status_code, headers=headers, body=text, now=now)
-    if hide:
+    if hide or blank:
         return response
     return HttpResponse(text, status=response.status_code, headers=headers, content_type="application/json")

@@ -27,6 +27,6 @@ class Command(BaseCommand):
         counts = (
             f"{done.cluster_credentials} cluster credentials, {done.secret_values} values of secrets,"
             f" variables of {done.variables} leases and schedules and of {launches} launches that wait for approval,"
-            f" {done.second_factors} second factors, {visits} sessions"
+            f" {done.templates} templates, {done.second_factors} second factors, {visits} sessions"
         )
         self.stdout.write(f"Encrypted with the newest key: {counts}.")

@@ -14,9 +14,10 @@ from broker.domain.workloads.template_validation import (
 )
 from broker.domain.workloads.validation import WorkloadFault
 from broker.models import LaunchTemplate, OperatorTemplate, SavedTemplate
+from broker.models.encrypted_variables import is_unreadable
 from broker.models.launch_templates import SHAPES
 from broker.services.launch_templates.template_errors import TemplateNameTaken, TooManyTemplates, refuse_faults
-from broker.services.secrets import registry_secrets
+from broker.services.secrets import registry_secrets, variable_encryption
 from tenants.domain.single_line_text import has_control, is_name
 from tenants.models import Project
 from tenants.services import audit
@@ -108,6 +109,10 @@ def _set_created(template: SavedTemplate, values: Mapping[str, Any], *, actor: A
 def _set_changed(template: SavedTemplate, values: Mapping[str, Any], *, actor: Actor, now: datetime) -> None:
     template.version += 1
     template.updated_at, template.updated_by, template.updated_by_label = now, actor.id, actor.label
+    if "env" not in values and is_unreadable(template.env):
+        raise InvalidValue(
+            "env", f"The variables cannot be read: {variable_encryption.NO_KEY}.", fix="Enter them again."
+        )
     _set_columns(template, values)
 
 

@@ -177,7 +177,6 @@ def build_lease(
         workload=wanted.workload,
         secrets=secrets,
         pull_secret=pull_secret,
-        launch_template=template_choice.template_copy(wanted.template) if wanted.template else {},
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
         relocatable=wanted.relocatable,
@@ -206,6 +205,8 @@ def build_lease(
     )
     if wanted.env:
         lease.env = variable_encryption.encrypt_variables(wanted.env, owner_id=lease.pk)
+    if wanted.template:
+        lease.launch_template = template_choice.template_copy(wanted.template, lease_id=lease.pk)
     lease.quote_token, lease.requested_with_token = wanted.quote, actor.token
     lease.approval_id = wanted.approval
     return lease

@@ -1,6 +1,7 @@
 """Provision specs: a lease as its provisioner needs it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from django.utils.crypto import salted_hmac
 from broker.domain.geometry.gpu_models import NOTIONAL_GRID
 from broker.domain.lifecycle.states import LeaseCondition, LeaseState
 from broker.domain.placement.warm_slices import PartitioningEffort
+from broker.domain.workloads.templates import WorkloadTemplate
 from broker.models import LayoutPolicy, Lease
 from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
 from broker.provisioners.kubernetes.observe.pod_observation import UNHEALTHY_DEVICE
@@ -70,7 +72,8 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     place = held[0] if held else None
     cuts = _cut_efforts(lease, held)
     secrets, secret_fault = read_secrets(lease) if with_secrets else (unread_secrets(lease), "")
-    env, env_fault = _read_env(lease)
+    env, env_fault = _read_variables(lease, lease.env)
+    template, template_fault = _read_template(lease)
     login, login_fault = read_login(lease) if with_secrets else (unread_login(lease), "")
     lost = min(((each.lost_since, each.fault) for each in held if each.lost_since), default=(None, ""))
     doubts = [(each.health_since, each.fault) for each in held if each.fault in EXAMINED_REASONS]
@@ -84,12 +87,12 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
         image=lease.image,
         command=lease.command,
         workload=lease.workload,
-        template=lease.saved_template,
+        template=template,
         pull_secret=login,
         env=tuple(sorted((env | _run_variables(lease)).items())),
         secrets=secrets,
         pull_always=lease.pull_always,
-        secret_fault=secret_fault or login_fault or env_fault,
+        secret_fault=secret_fault or login_fault or env_fault or template_fault,
         ssh_keys=tuple(lease.ssh_keys),
         access_token=access_token(lease.pk),
         slices=tuple(_slice(each, how) for each, how in zip(held, cuts, strict=True)),
@@ -118,12 +121,21 @@ def load_provision_spec(lease: Lease, *, generation: int | None = None, with_sec
     )
 
 
-def _read_env(lease: Lease) -> tuple[dict[str, str], str]:
-    """Return a lease's variables, and why they cannot be read."""
+def _read_variables(lease: Lease, stored: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return variables that a lease stores, and why they cannot be read."""
     try:
-        return variable_encryption.decrypt_variables(lease.env, owner_id=lease.pk), ""
+        return variable_encryption.decrypt_variables(stored, owner_id=lease.pk), ""
     except variable_encryption.VariableUnreadable as error:
-        return dict.fromkeys(lease.env, ""), str(error)
+        return dict.fromkeys(stored, ""), str(error)
+
+
+def _read_template(lease: Lease) -> tuple[WorkloadTemplate | None, str]:
+    """Return a lease's saved template with the values of its variables, and why they cannot be read."""
+    template = lease.saved_template
+    if template is None:
+        return None, ""
+    env, fault = _read_variables(lease, lease.template_env)
+    return replace(template, env=tuple(sorted(env.items()))), fault
 
 
 def _run_variables(lease: Lease) -> dict[str, str]:

@@ -9,6 +9,7 @@ from broker.domain.lifecycle.lease_transitions import HOLDS_CAPACITY
 from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
 from broker.models import Allocation, Lease, LeaseLog, StaleLease
 from broker.services import quotas
+from broker.services.launch_templates import template_choice
 from broker.services.leases import spot_notices
 from broker.services.leases.lifecycle import program_ends
 from broker.services.placement.available_capacity import pool_of
@@ -157,6 +158,7 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
         conditions={},
         progress={},
         env=dict.fromkeys(lease.env, ""),  # nothing needs the values any more
+        launch_template=template_choice.with_variables(lease.launch_template, dict.fromkeys(lease.template_env, "")),
     )
     # After the transition: a second worker gets StaleLease and returns nothing twice. Not before its end: a worker
     # with an older clock reading would leave it active for a moment without its placement.

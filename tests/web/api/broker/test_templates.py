@@ -6,7 +6,7 @@ import pytest
 
 from broker.models import LaunchTemplate
 from tenants.domain.roles import Role
-from tenants.models import AuditEvent
+from tenants.models import AuditEvent, IdempotencyRecord
 from tenants.services.rls import tenant_scope
 from tests.broker.services.launch_templates.saved_templates import save_operator_template, save_template
 from tests.simulation import TenantContext
@@ -36,6 +36,15 @@ def login_body(owner: TenantContext, **other: object) -> dict[str, object]:
         "password": PASSWORD,
         **other,
     }
+
+
+def test_values_of_variables_are_not_kept_with_the_response(admin_api: Api, kestrel: TenantContext) -> None:
+    body, key = template_body(kestrel, env={"MODE": "a-value-of-a-tenant"}), "a-key"
+    assert admin_api.post("templates", body, Idempotency_Key=key).body["env"] == {"MODE": "a-value-of-a-tenant"}
+    with tenant_scope(kestrel.tenant.pk):
+        assert "a-value-of-a-tenant" not in IdempotencyRecord.objects.get().body
+    again = admin_api.post("templates", body, Idempotency_Key=key)
+    assert (again["Idempotency-Replayed"], again.body["env"]) == ("true", {"MODE": ""})
 
 
 def test_a_template_is_created_changed_and_deleted(admin_api: Api, kestrel: TenantContext) -> None:
