@@ -1412,6 +1412,7 @@ ROWS: dict[str, Row] = {
     "ops/bank-entries/<str:pk>/": ops(thing="bank entry", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
     "ops/invoices/<str:pk>/xrechnung/": ops(thing="e-invoice", GET=STAFF),
+    "ops/credit-notes/": ops(GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
     "ops/credit-notes/<str:pk>/xrechnung/": ops(thing="credit note", GET=STAFF),
     "ops/invoices/<str:pk>/credit/": ops(thing="final invoice", GET=STAFF, POST=STAFF),

@@ -23,7 +23,9 @@ UTC_ZONE = ZoneInfo("UTC")
 FORMAT_NAMES = ("format", "list")  # of the download
 PREVIEW_NAMES = ("try", "model", "tiers")  # of a price preview, whose form is not sent again
 TENANT_ID = "ten_"
+FEW_TENANTS = 100
 
+TenantKeys = Sequence[str] | QuerySet[Any, Any]
 Rows = QuerySet[Any, Any] | Sequence[Any]
 
 
@@ -41,6 +43,7 @@ class ListFilter:
     until: date | None
     state: str
     tenant_name: str  # of a tenant that is named by its id
+    tenant_keys: TenantKeys  # of all tenants that are named
     offered: frozenset[str]  # the filters that the lists of the page have
     kept: tuple[tuple[str, str], ...]  # other parameters of the page
     states: tuple[LinkOption, ...]
@@ -90,11 +93,8 @@ class ListFilter:
 
     def _limit_query(self, spec: OperatorList, rows: QuerySet[Any, Any], *, state: bool) -> QuerySet[Any, Any]:
         if self.tenant and (spec.tenant or spec.tenant_rows):
-            named = Q(pk=self.tenant) if self.tenant_id else Q(name__icontains=self.tenant)
-            tenants = Tenant.objects.filter(named)
-            theirs = (
-                spec.tenant_rows(tenants) if spec.tenant_rows else Q(**{f"{spec.tenant}__in": tenants.values("pk")})
-            )
+            keys = self.tenant_keys
+            theirs = spec.tenant_rows(keys) if spec.tenant_rows else Q(**{f"{spec.tenant}__in": keys})
             rows = rows.filter(theirs)
         if self.since and spec.at:
             rows = rows.filter(**{f"{spec.at}__gte": self.since if spec.by_day else _begin(self.since)})
@@ -149,7 +149,8 @@ def read_filter(request: HttpRequest, *lists: OperatorList) -> ListFilter:
         since=since,
         until=until,
         state=state,
-        tenant_name=_tenant_name(typed["tenant"]),
+        tenant_name=(tenant_name := _tenant_name(typed["tenant"])),
+        tenant_keys=[typed["tenant"]] if tenant_name else _tenants_named(typed["tenant"]),
         offered=frozenset(name for each in lists for name in each.offered),
         kept=tuple((name, query[name]) for name in query if name not in taken),
         states=states,
@@ -197,6 +198,15 @@ def _tenant_name(text: str) -> str:
     if not text.startswith(TENANT_ID):
         return ""
     return Tenant.objects.filter(pk=text).values_list("name", flat=True).first() or ""
+
+
+def _tenants_named(text: str) -> TenantKeys:
+    """Return the ids of tenants by a part of their name; if they are few as a list, which is planned better."""
+    if not text:
+        return []
+    named = Tenant.objects.filter(name__icontains=text).values_list("pk", flat=True)
+    few = list(named[: FEW_TENANTS + 1])
+    return few if len(few) <= FEW_TENANTS else named
 
 
 def _begin(day: date) -> Any:

@@ -4,10 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils.functional import Promise
-
-from tenants.models import Tenant
 
 LazyText = str | Promise
 
@@ -45,7 +43,7 @@ class OperatorList:
     heads: str  # the names of its CSV columns, in one text
     cells: Callable[[Any], Sequence[object]]
     tenant: str = ""  # the column with the tenant's id
-    tenant_rows: Callable[[QuerySet[Tenant]], Q] | None = None  # instead, where a row concerns several tenants
+    tenant_rows: Callable[[Any], Q] | None = None  # instead, where a row concerns several tenants
     tenant_name: str = "tenant__name"  # only for rows that are no models
     at: str = ""  # the column with the time
     by_day: bool = False  # `at` holds days

@@ -25,6 +25,7 @@ from web.portal.operators.list_specs import OperatorList, row_value
 BATCH_SIZE = 2000  # rows of a CSV that are in memory
 MAX_COUNT = 10_000  # rows that a page counts; more are not worth a scan of the table
 MAX_START = 100_000_000  # index of a page's first row
+DEEP = 1_000  # from this row on, a page is read by its keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class PageLists:
         found = self.filter.limit(spec, rows)
         name = position_names(self.specs)[self.specs.index(spec)]
         start = first_row_index(self.request.GET.get(name, ""), MAX_START)
-        read = list(found[start : start + most + 1])
+        read = _read_from(found, start, most + 1)
         if start and not read:
             start, read = 0, list(found[: most + 1])
         count = len(read) if not start and len(read) <= most else _count(found)
@@ -178,6 +179,14 @@ def _csv_rows(spec: OperatorList, rows: Rows) -> Iterator[Sequence[object]]:
             found = {row.pk: row for row in rows.order_by().filter(pk__in=batch)}
             cells = [spec.cells(found[key]) for key in batch if key in found]
         yield from cells
+
+
+def _read_from(rows: Rows, start: int, most: int) -> list[Any]:
+    """Return some rows; far from the first, only the keys of those before are read, without what is joined."""
+    if start < DEEP or not isinstance(rows, QuerySet):
+        return list(rows[start : start + most])
+    keys = list(rows.values_list("pk", flat=True)[start : start + most])
+    return list(rows.filter(pk__in=keys))
 
 
 def _count(rows: Rows) -> int:

@@ -7,6 +7,7 @@ from web.portal.operators.approvals import approval_pages
 from web.portal.operators.bank_receipts import entry_pages, receipt_page, receipt_pages
 from web.portal.operators.commitments import commitment_pages
 from web.portal.operators.corrections import correction_pages
+from web.portal.operators.credit_notes import credit_note_list_page
 from web.portal.operators.discounts import discount_pages
 from web.portal.operators.disputes import dispute_pages
 from web.portal.operators.fleet import attention, control_room_page, gpu_pages, gpu_panel
@@ -78,6 +79,7 @@ urlpatterns = [
     path("discounts/<str:pk>/end/", discount_pages.end_agreement, name="ops-discount-end"),
     path("invoices/<str:pk>/pdf/", document_downloads.download_invoice_pdf, name="ops-invoice-pdf"),
     path("invoices/<str:pk>/xrechnung/", document_downloads.download_invoice_xrechnung, name="ops-invoice-xrechnung"),
+    path("credit-notes/", credit_note_list_page.list_credit_notes, name="ops-credit-notes"),
     path("credit-notes/<str:pk>/pdf/", document_downloads.download_credit_note_pdf, name="ops-credit-note-pdf"),
     path(
         "credit-notes/<str:pk>/xrechnung/",

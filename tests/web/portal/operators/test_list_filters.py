@@ -12,6 +12,7 @@ from billing.domain import csv_tables
 from billing.services.agreements import minimums
 from billing.services.agreements.discounts import tenant_discounts
 from billing.services.agreements.discounts.discount_terms import DiscountTerms
+from billing.services.invoicing import credit_notes
 from billing.services.invoicing.disputes import dispute_requests
 from tests.billing.agreements.test_commitments import create_commitment_terms
 from tests.billing.corrections.correction_setup import close_period, create_ten_hour_lease, propose_correction
@@ -155,6 +156,16 @@ def test_lists_of_one_page_have_files_and_positions_of_their_own(operator: Clien
     assert "€5.00" in body
 
 
+def test_a_page_far_from_the_first_has_the_rows_that_follow(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__ or {}, "most", 2)
+    tenant = create_october_invoice(1000).tenant
+    for minor in range(1, 6):
+        create_grant(tenant, minor * 100)
+    near = re.findall(r"€\d\.\d\d", body_of(operator, "/ops/grants/", "from=3"))
+    monkeypatch.setattr(operator_lists, "DEEP", 1)
+    assert near == re.findall(r"€\d\.\d\d", body_of(operator, "/ops/grants/", "from=3"))
+
+
 def test_a_long_list_is_counted_up_to_a_limit(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator_lists, "MAX_COUNT", 3)
     monkeypatch.setitem(operator_lists.PageLists.read.__kwdefaults__ or {}, "most", 2)
@@ -179,3 +190,15 @@ def test_a_long_csv_is_complete_although_it_is_sent_after_the_transaction(
     assert answer.streaming, "what follows is read outside the staff access of the request"
     text = b"".join(answer.streaming_content).decode()
     assert len(list(csv.DictReader(io.StringIO(text)))) == 5
+
+
+def test_credit_notes_of_all_tenants_are_listed_with_their_sums(operator: Client) -> None:
+    invoice = create_october_invoice(1000)
+    note = credit_notes.issue_credit_note(invoice, wanted={1: 300}, seen=0, why="it was slow", actor=OPERATOR, now=NOW)
+    (row,) = rows_of(operator, "/ops/credit-notes/", f"&tenant={invoice.tenant_id}")
+    assert (row["number"], row["invoice_number"], row["reason"]) == (str(note), str(invoice), "it was slow")
+    assert (row["currency"], row["total"], row["tax"]) == ("EUR", "3.570000", "0.570000")
+    assert rows_of(operator, "/ops/credit-notes/", "&until=2026-01-01") == []
+    body = body_of(operator, "/ops/credit-notes/", "q=slow")
+    assert str(note) in body
+    assert body.count("€3.57") >= 2, "in its row and as the sum"

@@ -1,11 +1,12 @@
 """List of corrections: its filters, sums and CSV columns."""
 
-from django.db.models import Q, QuerySet
+from typing import Any
+
+from django.db.models import Q
 from django.utils.translation import gettext_lazy
 
 from billing.models import Correction, TenantCorrection
 from billing.models.corrections import CorrectionStatus
-from tenants.models import Tenant
 from web.portal.operators.list_specs import ListState, ListSum, OperatorList
 from web.portal.operators.operator_lists import csv_money, csv_time
 
@@ -18,7 +19,7 @@ def _correction_cells(each: Correction) -> tuple[object, ...]:
     )
 
 
-def _concerning(tenants: QuerySet[Tenant]) -> Q:
+def _concerning(tenants: Any) -> Q:
     return Q(pk__in=TenantCorrection.objects.filter(tenant__in=tenants).values("correction_id"))
 
 
