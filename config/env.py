@@ -85,7 +85,8 @@ class EnvironmentSettings(BaseSettings):
     token_requests_per_minute: int = Field(
         default=6000,
         ge=0,
-        description="Most requests of one token per minute, at all web processes together; more get 429. 0: no limit.",
+        description="Most requests of one token, and of one user's sessions, per minute, at all web processes together;"
+        " more get 429. 0: no limit.",
     )
     tenant_requests_per_minute: int = Field(
         default=20_000, ge=0, description="Most requests of one tenant per minute; 0: no limit."
@@ -111,8 +112,8 @@ class EnvironmentSettings(BaseSettings):
     event_streams_per_tenant: int = Field(
         default=100,
         ge=0,
-        description="Most live streams of events and logs that one tenant may have open at each events process; 0: no"
-        " limit but that of the process.",
+        description="Most live streams of events and logs that one tenant may have open at all events processes"
+        " together; 0: no limit but that of each process.",
     )
     data_dir: Path = Field(default=Path("build/data"), description="Folder for the product's files.")
     token_environment: str = Field(

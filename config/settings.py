@@ -173,6 +173,7 @@ CONTENT_SECURITY_POLICY = {
 RATE_LIMITS = {  # name: requests, seconds
     "address": (env.address_requests_per_minute, 60),
     "token": (env.token_requests_per_minute, 60),
+    "user": (env.token_requests_per_minute, 60),
     "tenant": (env.tenant_requests_per_minute, 60),
     "sign-in": (env.sign_in_attempts_per_minute, 60),
     "invitations": (env.invitations_per_hour, 3600),

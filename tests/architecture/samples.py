@@ -21,6 +21,7 @@ AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 WITHOUT_TENANT_POLICY = {
     "ports_outboxmessage": "the outbox: names of tasks and ids only; the relay must read all of it",
+    "stream_seats": "how many live streams each process has open; an events process writes those of all its tenants",
 }
 
 

@@ -106,6 +106,7 @@ OF_NO_TENANT = {
         "billing_invoiceseries",
         "billing_striperatelimit",
         "request_count",
+        "stream_process",
     },
 }
 

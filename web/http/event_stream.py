@@ -6,9 +6,7 @@ loses nothing; web/http/live_feeds.py has what each path sends.
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
@@ -22,8 +20,9 @@ from ports import clock
 from tenants.services.authentication import Visitor, refuse
 from tenants.services.errors import NotAllowed, ProblemError
 from web.http.live_feeds import FeedBatch, InvalidPosition, LiveFeed, UnknownSubject, feed_of
-from web.http.stream_authentication import StreamRefused, authenticate_headers
+from web.http.stream_authentication import StreamRefused, StreamUnavailable, authenticate_headers
 from web.http.stream_changes import StreamChanges
+from web.http.stream_seats import TOO_MANY, StreamSeats
 
 log = structlog.get_logger(__name__)
 REQUEST_ID = "events"  # used as the request id in this process's logs and audit records
@@ -37,17 +36,13 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class StreamUnavailable(StreamRefused):
-    """The database did not answer."""
-
-
 class EventStreamApp:
     """The ASGI application."""
 
     def __init__(self) -> None:
         self.readers = 0
         self.changes = StreamChanges()
-        self._of_tenant: Counter[str] = Counter()
+        self.seats = StreamSeats()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -82,21 +77,8 @@ class EventStreamApp:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
         tenant_id, batch = await sync_to_async(_read_first, thread_sensitive=False)(feed, headers, cursor)
-        with self._seat(tenant_id):
+        async with self.seats.seat(tenant_id):
             await self._send_stream(feed, headers, cursor, batch, receive, send)
-
-    @contextmanager
-    def _seat(self, tenant_id: str) -> Iterator[None]:
-        """Count a stream of a tenant; refuse one above its limit."""
-        limit = settings.EVENT_STREAMS_PER_TENANT
-        if limit and self._of_tenant[tenant_id] >= limit:
-            raise StreamRefused(TOO_MANY, f"This tenant has {limit} live streams open, which is the limit.")
-        self._of_tenant[tenant_id] += 1
-        try:
-            yield
-        finally:
-            self._of_tenant[tenant_id] -= 1
-            self._of_tenant += Counter()  # forgets zeros
 
     async def _send_stream(
         self, feed: LiveFeed, headers: dict[str, str], cursor: str, batch: FeedBatch, receive: Receive, send: Send
@@ -142,7 +124,7 @@ PROBLEMS = {
     404: ("not-found", "Not found", "Use the web server's address for everything but live events."),
     503: ("busy", "Live events are not available now", "Wait a minute, then send the same Last-Event-ID."),
 }
-TOO_MANY, RETRY_AFTER_S = 429, 60
+RETRY_AFTER_S = 60
 LAST_FRAME = b"event: end\ndata: {}\n\n"
 STREAM_HEADERS = [
     (b"content-type", b"text/event-stream"),

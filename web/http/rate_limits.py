@@ -1,4 +1,4 @@
-"""Rate limits of requests by address, token and tenant, with their header fields.
+"""Rate limits of requests by address, token, user and tenant, with their header fields.
 
 `RateLimit-Policy` and `RateLimit` are those of draft-ietf-httpapi-ratelimit-headers-10. Requests are counted after
 they were served.
@@ -38,6 +38,7 @@ WHOSE = {
     "address": "This network address",
     "sign-in": "This network address",
     "token": "This token",
+    "user": "This user",
     "tenant": "This tenant",
     "invitations": "This tenant",
     "coupons": "This tenant",
@@ -91,9 +92,9 @@ def address_charges(request: HttpRequest) -> list[Charge]:
     return _charges(wanted)
 
 
-def visitor_charges(request: HttpRequest, *, tenant_id: str, token_id: str) -> list[Charge]:
+def visitor_charges(request: HttpRequest, *, tenant_id: str, token_id: str, user_id: str) -> list[Charge]:
     """Return what an authenticated request counts against besides."""
-    wanted = {"token": token_id} if token_id else {}
+    wanted = {"token": token_id} if token_id else {"user": user_id} if user_id else {}
     if tenant_id:
         wanted["tenant"] = tenant_id
         match = request.resolver_match
@@ -104,13 +105,14 @@ def visitor_charges(request: HttpRequest, *, tenant_id: str, token_id: str) -> l
 
 
 def require_within_limits(request: HttpRequest, visitor: Visitor) -> None:
-    """Raise RateLimited if the visitor's token or tenant has sent too many requests."""
-    count_for(request, tenant_id=visitor.tenant.pk, token_id=visitor.token_id)
+    """Raise RateLimited if the visitor's token, sessions or tenant have sent too many requests."""
+    user_id = "" if visitor.token_id else visitor.actor.id
+    count_for(request, tenant_id=visitor.tenant.pk, token_id=visitor.token_id, user_id=user_id)
 
 
-def count_for(request: HttpRequest, *, tenant_id: str = "", token_id: str = "") -> None:
-    """Have the request counted for a token and a tenant, or raise RateLimited."""
-    charges = visitor_charges(request, tenant_id=tenant_id, token_id=token_id)
+def count_for(request: HttpRequest, *, tenant_id: str = "", token_id: str = "", user_id: str = "") -> None:
+    """Have the request counted for a token or user and a tenant, or raise RateLimited."""
+    charges = visitor_charges(request, tenant_id=tenant_id, token_id=token_id, user_id=user_id)
     request.charges = charges  # type: ignore[attr-defined]
     now = clock.now()
     if exceeded := rate_limits.find_exceeded(charges, now=now):

@@ -23,6 +23,10 @@ class StreamRefused(Exception):
         self.status, self.why, self.cause = status, why, cause
 
 
+class StreamUnavailable(StreamRefused):
+    """The database did not answer."""
+
+
 def authenticate_headers(headers: dict[str, str], *, request_id: str, tenant_id: str = "") -> Visitor:
     """Return the visitor; raise StreamRefused without a valid token or session.
 

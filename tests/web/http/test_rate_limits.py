@@ -19,7 +19,7 @@ from web.http.rate_limits import COUNTED_VIEWS, SIGN_IN_PATHS, client_address
 pytestmark = pytest.mark.django_db
 
 SECOND = timedelta(seconds=1)
-NONE = {name: (0, 60) for name in ("address", "token", "tenant", "sign-in", "invitations", "coupons")}
+NONE = {name: (0, 60) for name in ("address", "token", "user", "tenant", "sign-in", "invitations", "coupons")}
 
 
 @pytest.fixture
@@ -80,6 +80,19 @@ def test_a_tenant_is_limited_over_all_its_tokens_and_pages(delta: TenantWithOwne
     assert "Too many requests" in page.content.decode()
     assert int(page["Retry-After"]) >= 1
     assert statuses(ApiClient(create_tenant_with_owner("Swift").token()), 1) == [200]
+
+
+def test_a_user_is_limited_over_all_sessions_and_others_are_not(delta: TenantWithOwner, settings: Any) -> None:
+    settings.RATE_LIMITS = NONE | {"user": (2, 60), "tenant": (100, 60)}
+    first, second, colleague = Client(), Client(), Client()
+    for each in (first, second):
+        each.force_login(delta.owner)
+    colleague.force_login(delta.user_with_role(Role.VIEWER))
+    assert statuses(first, 2, "/team/") == [200, 200]
+    page = second.get("/team/")
+    assert (page.status_code, "This user has sent more than 2 requests" in page.content.decode()) == (429, True)
+    assert statuses(colleague, 1, "/team/") == [200]
+    assert statuses(ApiClient(delta.token()), 1) == [200], "tokens have their own limit"
 
 
 def test_another_process_knows_what_was_counted(delta: TenantWithOwner, settings: Any) -> None:

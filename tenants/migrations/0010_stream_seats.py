@@ -1,0 +1,15 @@
+"""Seats of live streams, which all events processes share."""
+
+from pathlib import Path
+
+from django.db import migrations
+
+SQL = Path(__file__).parent / "sql" / "stream_seats.sql"
+
+
+class Migration(migrations.Migration):
+    """Add the tables of events processes and of their streams."""
+
+    dependencies = [("tenants", "0008_new_tenants")]
+
+    operations = [migrations.RunSQL(SQL.read_text(), "DROP TABLE stream_seats, stream_process")]
