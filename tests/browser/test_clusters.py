@@ -56,11 +56,11 @@ def operator_portal(portal: Portal) -> Iterator[Portal]:
     """The portal for an operator, with a cluster and all its troubles."""
     client, now = Client(), clock.now()
     operator = User.objects.create_user("clusters@example.org", is_staff=True)
-    client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(OPERATORS_REQUIRE_MFA=False, CREDENTIAL_ENCRYPTION_KEYS=Fernet.generate_key().decode()),
     ):
+        client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")  # stored with that key
         patch.setattr("tests.browser.portal.run_task", _simulate_examination)
         cluster = cluster_registration.register_cluster(
             name="east-1",
