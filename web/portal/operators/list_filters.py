@@ -201,7 +201,10 @@ def _tenant_name(text: str) -> str:
 
 
 def _tenants_named(text: str) -> TenantKeys:
-    """Return the ids of tenants by a part of their name; if they are few as a list, which is planned better."""
+    """Return the ids of tenants by a part of their name.
+
+    Few are a list, which PostgreSQL plans better than a query.
+    """
     if not text:
         return []
     named = Tenant.objects.filter(name__icontains=text).values_list("pk", flat=True)

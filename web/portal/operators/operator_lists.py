@@ -182,7 +182,10 @@ def _csv_rows(spec: OperatorList, rows: Rows) -> Iterator[Sequence[object]]:
 
 
 def _read_from(rows: Rows, start: int, most: int) -> list[Any]:
-    """Return some rows; far from the first, only the keys of those before are read, without what is joined."""
+    """Return some rows.
+
+    Far from the first, only keys are read up to there, without what is joined.
+    """
     if start < DEEP or not isinstance(rows, QuerySet):
         return list(rows[start : start + most])
     keys = list(rows.values_list("pk", flat=True)[start : start + most])

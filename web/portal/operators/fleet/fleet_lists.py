@@ -1,4 +1,4 @@
-"""Lists of the pages of a node and of a GPU: their filters and CSV columns."""
+"""Lists of a node and of a GPU: their filters and CSV columns."""
 
 from broker.models import Allocation, InventoryChange
 from broker.services.reports.gpu_usage import LeasedSlice

@@ -293,7 +293,11 @@ def test_only_operators_can_open_the_control_room(kestrel: TenantContext, db: No
     assert client.get("/ops/").status_code == 404
 
 
-PAGES = ("", "fleet-map/", "integrity-checks/", "gpus/", "clusters/", "queue/", "offerings/", "system/")
+PAGES = (
+    *("", "fleet-map/", "integrity-checks/", "gpus/", "clusters/", "queue/", "offerings/", "system/", "leases/"),
+    *("tenants/", "leases/?state=all&tenant=Tenant&since=2026-01-01&q=e", "leases/?state=all&format=csv"),
+    *("tenants/?format=csv", "queue/?format=csv", "gpus/?format=csv"),
+)
 
 
 @pytest.mark.parametrize("path", PAGES)
