@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "web.http.middleware.CompressionMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.http.middleware.RequestIdMiddleware",
+    "web.http.middleware.OptionsMiddleware",
     "web.http.middleware.CanonicalHostMiddleware",
     "csp.middleware.CSPMiddleware",
     "web.http.rate_limits.RateLimitMiddleware",

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -11,9 +12,9 @@ ALIVE = timedelta(seconds=15)  # how long a process counts that has not said tha
 
 
 def take_seat(process_id: str, tenant_id: str, *, held: Mapping[str, int], limit: int, now: datetime) -> bool:
-    """Take one more seat of a tenant for a process, which holds some; return whether there was one."""
+    """Take one more seat of a tenant for a process; return whether there was one."""
     seats = held.get(tenant_id, 0) + 1
-    wanted = {"process": process_id, "tenant": tenant_id, "seats": seats, "limit": limit, "now": now}
+    wanted: dict[str, Any] = {"process": process_id, "tenant": tenant_id, "seats": seats, "limit": limit, "now": now}
     with transaction.atomic(), connection.cursor() as cursor:
         keep_seats(process_id, held, changed=(), now=now)
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('stream seats ' || %s, 0))", [tenant_id])
@@ -33,7 +34,7 @@ def keep_seats(process_id: str, held: Mapping[str, int], *, changed: Collection[
         if left:
             cursor.execute("DELETE FROM stream_seats WHERE process_id = %s AND tenant_id = ANY(%s)", [process_id, left])
         if written:
-            values = {"process": process_id, "tenants": list(written), "seats": list(written.values())}
+            values: dict[str, Any] = {"process": process_id, "tenants": list(written), "seats": list(written.values())}
             cursor.execute(sql_statements.load_sql("tenants/stream_seats/write_seats"), values)
 
 

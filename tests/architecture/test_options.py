@@ -30,5 +30,12 @@ def test_options_ignores_an_invalid_credential_and_unknown_parameters() -> None:
         assert answer.status_code == 204, (route, answer.status_code)
 
 
+def test_options_names_the_methods_of_pages() -> None:
+    for path, methods in (("/leases/", {"GET"}), ("/ops/", {"GET"}), ("/health", {"GET"}), ("/problems/", {"GET"})):
+        answer = browser().options(path)
+        assert (answer.status_code, answer.content) == (204, b""), path
+        assert methods | {"OPTIONS"} <= set(answer["Allow"].split(", ")), path
+
+
 def test_options_of_an_unknown_address_is_404() -> None:
     assert browser().options("/api/v1/nowhere").status_code == 404

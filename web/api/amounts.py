@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from billing.domain.money import (
     EXACT_PER_UNIT,
+    EXPONENTS,
     InvalidAmount,
     decimal_string,
     format_fixed_point,
@@ -85,6 +86,8 @@ def exact_amount_out(exact_num: int, currency: str) -> dict[str, str]:
 
 def require_amount(field: str, text: str, currency: str, *, example: str = "12.50") -> int:
     """Parse an amount of a request body, or raise InvalidValue, which names the field."""
+    if currency not in EXPONENTS:
+        raise InvalidValue("currency", f"{currency[:8]!a} is not a supported currency.", fix="Use EUR, for example.")
     try:
         return parse_amount(text, currency)
     except InvalidAmount as error:

@@ -1,9 +1,7 @@
 """API of disputes about lines of final invoices, and of their answers."""
 
-from typing import Any
-
 from django.db.models import Prefetch
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -16,6 +14,7 @@ from billing.services.invoicing.disputes import dispute_requests
 from tenants.services.errors import InvalidValue
 from web.api.amounts import AmountField
 from web.api.base_views import RowViewSet, WholeTenantViewSet, complete_page, needs, validated_body
+from web.api.lease_serializers import page_of
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 from web.http.idempotency import idempotent
@@ -56,13 +55,6 @@ class ChargeDisputeOut(serializers.ModelSerializer[Dispute]):
                   "opened_at", "opened_by", "closed_at", "steps")  # fmt: skip
 
 
-@extend_schema_serializer(many=False)
-class ChargeDisputePage(serializers.Serializer[Any]):
-    items = ChargeDisputeOut(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
-    total_estimate = serializers.IntegerField()
-
-
 class DisputedLineIn(StrictSerializer):
     line = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER, help_text="Line number on the invoice.")
     amount = serializers.CharField(
@@ -96,7 +88,7 @@ class DisputeViewSet(DisputeRows, ListModelMixin, RetrieveModelMixin, WholeTenan
     serializer_class = ChargeDisputeOut
     actions_needed = needs("billing.read", "list", "retrieve") | needs("billing.write", "create", "withdraw")
 
-    @extend_schema(request=DisputeCreate, responses={201: ChargeDisputePage})
+    @extend_schema(request=DisputeCreate, responses={201: page_of(ChargeDisputeOut, "ChargeDisputePage")})
     @idempotent()
     def create(self, request: Request) -> Response:
         """Dispute lines of a final invoice, within its window; each line is answered separately.

@@ -494,12 +494,6 @@ def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[CompleteP
     return extend_schema_serializer(many=False)(page)
 
 
-class TransitionPage(serializers.Serializer[Any]):
-    next_cursor = serializers.CharField(allow_null=True)
-    total_estimate = serializers.IntegerField()
-    items = TransitionOut(many=True)
-
-
 class ConnectionOut(serializers.Serializer[Any]):
     label = serializers.CharField(help_text="Target, for example SSH or JupyterLab.")  # type: ignore[assignment]
     text = serializers.CharField(source="line", help_text="A command for a shell, or an address.")

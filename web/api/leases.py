@@ -35,7 +35,6 @@ from web.api.lease_serializers import (
     LeaseNoticeOut,
     LeaseOut,
     TransitionOut,
-    TransitionPage,
     page_of,
 )
 from web.http.filters import QueryFilter
@@ -191,7 +190,7 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
         return self.tagged(extension.extend_lease(lease, more_s=wanted["more_s"], **self.by))
 
     @extend_schema(
-        responses=TransitionPage,
+        responses=page_of(TransitionOut, "TransitionPage"),
         filters=False,
         parameters=[OpenApiParameter("cursor", str, description="Cursor of the previous page.")],
     )

@@ -12,6 +12,7 @@ from tenants.domain.roles import ALLOWED, Role
 from tenants.models import Invitation, Member, Project, ServiceAccount
 from tenants.services import invitations, members, service_accounts
 from web.api.base_views import ETagViewSet, TenantViewSet, complete_page, needs, validated_body
+from web.api.lease_serializers import page_of
 from web.api.tenant_serializers import (
     CreatedInvitationOut,
     InvitationCreate,
@@ -19,7 +20,6 @@ from web.api.tenant_serializers import (
     MemberOut,
     RoleChange,
     RoleOut,
-    RolePage,
     ServiceAccountCreate,
     ServiceAccountOut,
 )
@@ -156,7 +156,7 @@ class RoleViewSet(TenantViewSet):
     filter_backends = []
     actions_needed = needs("tenant.read", "list")
 
-    @extend_schema(responses=RolePage)
+    @extend_schema(responses=page_of(RoleOut, "RolePage"))
     def list(self, request: Request) -> Response:
         """Return every role."""
         rows = [{"role": role, "actions": sorted(ALLOWED[role])} for role in Role]

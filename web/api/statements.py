@@ -20,6 +20,7 @@ from tenants.models import Tenant
 from web.api import documents
 from web.api.amounts import MoneyOut, money_out
 from web.api.base_views import WholeTenantViewSet, needs
+from web.http.query_parameters import parse_day
 
 PERIOD_PARAMETERS = [
     OpenApiParameter("from", date, description="First day, local time; default: 1 January of this year."),
@@ -104,19 +105,11 @@ def read_statement(request: Request, tenant: Tenant, now: datetime) -> TenantAcc
     """Return a tenant's account over the requested days, in its own time zone."""
     zone = ZoneInfo(tenant.time_zone)
     year = now.astimezone(zone).date().replace(month=1, day=1)
-    since = _parse_day(request, "from", zone) or midnight(year, zone)
-    until = min(_parse_day(request, "to", zone) or now, now)
+    since = parse_day(request, "from", zone) or midnight(year, zone)
+    until = min(parse_day(request, "to", zone) or now, now)
     if not EARLIEST <= since < until:
         raise ValidationError({"to": "Must be after `from`, which must not be in the future."})
     return account_entries.read_account(tenant.pk, tenant.currency, since=since, until=until)
-
-
-def _parse_day(request: Request, name: str, zone: ZoneInfo) -> datetime | None:
-    text = request.query_params.get(name, "")
-    try:
-        return midnight(date.fromisoformat(text), zone) if text else None
-    except (ValueError, OverflowError):
-        raise ValidationError({name: "Must be a day such as 2026-11-21."}) from None
 
 
 def _balance_body(owed: int, kept: int, currency: str) -> dict[str, Any]:

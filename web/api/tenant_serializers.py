@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from tenants.domain.roles import ROLE_DESCRIPTIONS, SCOPES, Role
@@ -231,13 +231,6 @@ class RoleOut(serializers.Serializer[Any]):
 
     def get_description(self, row: Any) -> str:
         return ROLE_DESCRIPTIONS[Role(row["role"])]
-
-
-@extend_schema_serializer(many=False)  # one object, although the action is called `list`
-class RolePage(serializers.Serializer[Any]):
-    items = RoleOut(many=True)
-    next_cursor = serializers.CharField(allow_null=True)
-    total_estimate = serializers.IntegerField()
 
 
 class RoleGrantOut(serializers.Serializer[Any]):

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.domain.money import exponent_of, to_minor
-from billing.domain.periods import midnight, month_of
+from billing.domain.periods import month_of
 from billing.models import RatedCharge
 from billing.services.rating import spend
 from broker.domain.lifecycle.states import PriceClass
@@ -23,6 +23,7 @@ from web.api.amounts import ExactAmountOut, MoneyOut, exact_amount_out, money_ou
 from web.api.base_views import TenantViewSet, needs
 from web.api.charge_pagination import ChargePagination, with_ids
 from web.http.filters import QueryFilter
+from web.http.query_parameters import parse_day
 
 MAX_PERIOD = timedelta(days=400)
 
@@ -157,23 +158,13 @@ class UsageViewSet(TenantViewSet):
 
     def _span(self, request: Request) -> tuple[datetime, datetime]:
         zone = self.request.tenant.time_zone
-        begin = self._day(request, "from", zone) or month_of(zone, self.now.astimezone(UTC)).start
-        end = min(self._day(request, "to", zone) or self.now, self.now)
+        begin = parse_day(request, "from", ZoneInfo(zone)) or month_of(zone, self.now.astimezone(UTC)).start
+        end = min(parse_day(request, "to", ZoneInfo(zone)) or self.now, self.now)
         if not begin < end:
             raise ValidationError({"to": "Must be after `from`, which must not be in the future."})
         if end - begin > MAX_PERIOD:
             raise ValidationError({"from": f"The period can be at most {MAX_PERIOD.days} days."})
         return begin, end
-
-    @staticmethod
-    def _day(request: Request, name: str, zone: str) -> datetime | None:
-        text = request.query_params.get(name, "")
-        if not text:
-            return None
-        try:
-            return midnight(date.fromisoformat(text), ZoneInfo(zone))
-        except (ValueError, OverflowError):
-            raise ValidationError({name: "Must be a day such as 2026-11-21."}) from None
 
 
 def offerings_of_class(terms: str, group: str) -> set[str]:

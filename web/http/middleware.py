@@ -46,6 +46,19 @@ class RequestIdMiddleware:
         return response
 
 
+class OptionsMiddleware:
+    """Answer OPTIONS with the methods of a page, which does not answer it itself."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if request.method == "OPTIONS" and response.status_code == 405 and response.has_header("Allow"):
+            return HttpResponse(status=204, headers={"Allow": f"{response['Allow']}, OPTIONS"})
+        return response
+
+
 class CanonicalHostMiddleware:
     """Redirect pages at 127.0.0.1 to `localhost` where that is the public name.
 

@@ -47,6 +47,15 @@ def parse_moment(name: str, text: str, zone: ZoneInfo) -> datetime:
     raise ValidationError({name: "Must be a time such as 2026-11-21T09:30:00Z, or a day such as 2026-11-21."})
 
 
+def parse_day(request: Request, name: str, zone: ZoneInfo) -> datetime | None:
+    """Return the beginning of the day that a parameter names; None without one."""
+    text = request.query_params.get(name, "")
+    try:
+        return midnight(date.fromisoformat(text), zone) if text else None
+    except (ValueError, OverflowError):
+        raise ValidationError({name: "Must be a day such as 2026-11-21."}) from None
+
+
 def check_parameters(request: Request, known: Collection[str]) -> None:
     """Refuse query parameters that are unknown, repeated, empty, or contain a NUL."""
     given = list(request.query_params.lists())

@@ -1,4 +1,4 @@
-"""Seats of live streams: how many a tenant may have open at all events processes together."""
+"""Seats of live streams, of which all events processes of a tenant share one limit."""
 
 import asyncio
 from collections import Counter
@@ -64,7 +64,10 @@ class StreamSeats:
             await self._write()
 
     async def _write(self) -> None:
-        """Write what has changed, and that the process is alive; what fails is written the next time."""
+        """Write what has changed, and that the process is alive.
+
+        What fails is written the next time.
+        """
         async with self._writing:
             changed, self._changed = self._changed, set()  # what changes meanwhile is written the next time
             if not await sync_to_async(self._keep_seats, thread_sensitive=False)(dict(self._held), changed):

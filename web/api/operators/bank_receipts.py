@@ -1,19 +1,25 @@
 """Operators' API of money that came in by bank transfer."""
 
+from typing import Any
+
 from django.db.models import Prefetch
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing.models import BankReceipt, BankReceiptPart, Invoice
 from billing.services.payments.bank_receipts import receipt_assignment, receipt_reversal
 from billing.services.payments.bank_receipts.receipt_records import ReceiptTerms, ReceiptUse, record_receipt
+from ports import ids
 from tenants.services.errors import ObjectNotFound
 from web.api.amounts import AmountField, MoneyOut, money_out, require_amount
-from web.api.base_views import validated_body
-from web.api.operators.base_views import TENANT_FILTER, TenantNamed, tenant_or_missing
-from web.api.operators.changes import ChangingViewSet, keyed, require_field
+from web.api.operators.base_views import (
+    TENANT_FILTER,
+    CrossTenantViewSet,
+    OperatorAct,
+    TenantNamed,
+    require_field,
+    tenant_or_missing,
+)
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -68,7 +74,7 @@ class BankReceiptChange(StrictSerializer):
     reason = serializers.CharField(max_length=150, required=False, help_text="Of the reversal; the tenant sees it.")
 
 
-class OperatorBankReceiptViewSet(ChangingViewSet):
+class OperatorBankReceiptViewSet(CrossTenantViewSet):
     """Money of all tenants that came in by bank transfer."""
 
     area = "billing"
@@ -83,14 +89,12 @@ class OperatorBankReceiptViewSet(ChangingViewSet):
         "until": QueryFilter("recorded_at__lt", "moment"),
     }
 
-    @extend_schema(request=BankReceiptCreate, responses={201: OperatorBankReceiptOut})
-    @keyed
-    def create(self, request: Request) -> Response:
+    @OperatorAct(BankReceiptCreate)
+    def create(self, body: dict[str, Any]) -> BankReceipt:
         """Record a bank transfer.
 
         It pays the named or the oldest open invoices; the rest is on the balance.
         """
-        body = validated_body(BankReceiptCreate, request)
         tenant = tenant_or_missing(body["tenant"])
         currency = body["currency"] or tenant.currency
         terms = ReceiptTerms(
@@ -100,21 +104,20 @@ class OperatorBankReceiptViewSet(ChangingViewSet):
             invoices=tuple(body["invoices"]),
             **{name: body[name] for name in ("received_on", "reference", "payer")},
         )
-        return self.changed(record_receipt(tenant, terms, idem=self.request_key, **self.by), status=201)
+        return record_receipt(tenant, terms, idem=f"api {ids.new('brc')}", **self.by)
 
-    @extend_schema(request=BankReceiptChange)
-    def partial_update(self, request: Request, pk: str) -> Response:
+    @OperatorAct(BankReceiptChange)
+    def partial_update(self, receipt: BankReceipt, body: dict[str, Any]) -> BankReceipt:
         """Assign what is left of a transfer, or reverse the transfer.
 
         With `invoice`, or with `reversed` and a reason.
         """
-        receipt, body = self.row_to_change(), validated_body(BankReceiptChange, request)
         if body.get("reversed"):
             reason = require_field(body, "reason", fix="Send why the transfer is reversed.")
-            return self.changed(receipt_reversal.reverse_receipt(receipt, why=reason, **self.by))
+            return receipt_reversal.reverse_receipt(receipt, why=reason, **self.by)
         wanted = require_field(body, "invoice", fix="Send the invoice to pay, or reversed: true.")
         with self.read_scope():
             invoice = Invoice.objects.filter(tenant=receipt.tenant_id, pk=wanted).first()
         if invoice is None:
             raise ObjectNotFound("The invoice was not found.", fix="Send one of the tenant's invoices.")
-        return self.changed(receipt_assignment.assign_rest(receipt, invoice, **self.by))
+        return receipt_assignment.assign_rest(receipt, invoice, **self.by)

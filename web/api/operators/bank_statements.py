@@ -3,19 +3,15 @@
 import base64
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing.models import BankEntry, BankEntryStatus, BankReceipt, BankStatement
 from billing.services.payments.bank_receipts.receipt_records import ReceiptUse
 from billing.services.payments.bank_statements import entry_decisions, entry_matching, statement_import
 from tenants.services.errors import InvalidValue, ObjectNotFound
 from web.api.amounts import AmountField
-from web.api.base_views import validated_body
-from web.api.operators.base_views import tenant_or_missing
-from web.api.operators.changes import ChangingViewSet, keyed, require_field
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field, tenant_or_missing
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -34,26 +30,24 @@ class BankStatementImport(StrictSerializer):
     currency = serializers.CharField(max_length=3, default="", allow_blank=True, help_text="Of a CSV without one.")
 
 
-class OperatorBankStatementViewSet(ChangingViewSet):
+class OperatorBankStatementViewSet(CrossTenantViewSet):
     """Imported bank statements."""
 
     area = "billing"
     serializer_class, rows, audit_action = BankStatementOut, BankStatement.objects.all(), "bank-entries"
 
-    @extend_schema(request=BankStatementImport, responses={201: BankStatementOut})
-    @keyed
-    def create(self, request: Request) -> Response:
+    @OperatorAct(BankStatementImport)
+    def create(self, body: dict[str, Any]) -> BankStatement:
         """Import a statement, or return the import of the same file.
 
         Entries seen before are not new.
         """
-        body = validated_body(BankStatementImport, request)
         try:
             content = base64.b64decode(body["content"], validate=True)
         except ValueError as error:  # also of characters beyond ASCII
             raise InvalidValue("content", "The file is not in Base64.", fix="Encode the file, and send it.") from error
         about = {"file_name": body["file_name"], "currency": body["currency"]}
-        return self.changed(statement_import.import_statement(content, **about, **self.by), status=201)
+        return statement_import.import_statement(content, **about, **self.by)
 
 
 class EntryProposalOut(serializers.Serializer[Any]):
@@ -102,7 +96,7 @@ class BankEntryChange(StrictSerializer):
     reason = serializers.CharField(max_length=150, required=False)
 
 
-class OperatorBankEntryViewSet(ChangingViewSet):
+class OperatorBankEntryViewSet(CrossTenantViewSet):
     """Entries of bank statements; those that wait for a decision are `status=open`."""
 
     area = "billing"
@@ -113,26 +107,26 @@ class OperatorBankEntryViewSet(ChangingViewSet):
         self.beside = {"proposed": {each.entry.pk: each.match for each in entry_matching.propose(rows)}}
         return rows
 
-    @extend_schema(request=BankEntryChange)
-    def partial_update(self, request: Request, pk: str) -> Response:
+    @OperatorAct(BankEntryChange)
+    def partial_update(self, entry: BankEntry, body: dict[str, Any]) -> BankEntry:
         """Book an entry, dismiss it, or reopen a dismissed one.
 
         It is booked as its proposal says, or otherwise.
         """
-        entry, body = self.row_to_change(), validated_body(BankEntryChange, request)
-        if body["status"] == "dismissed":
+        status = require_field(body, "status")
+        if status == "dismissed":
             reason = require_field(body, "reason", fix="Send why it is no money of a tenant.")
-            return self.changed(entry_decisions.dismiss_entry(entry, why=reason, **self.by))
-        if body["status"] == "open":
-            return self.changed(entry_decisions.reopen_entry(entry, **self.by))
+            return entry_decisions.dismiss_entry(entry, why=reason, **self.by)
+        if status == "open":
+            return entry_decisions.reopen_entry(entry, **self.by)
         if body.get("receipt"):
             with self.read_scope():
                 receipt = BankReceipt.objects.filter(pk=body["receipt"]).first()
             if receipt is None:
                 raise ObjectNotFound("The transfer was not found.", fix="Send the ID of a recorded transfer.")
             entry_decisions.book_returned(entry, receipt, **self.by)
-            return self.changed(entry)
+            return entry
         tenant = tenant_or_missing(require_field(body, "tenant", fix="Send the tenant that paid."))
-        pays = ReceiptUse(body["pays"])
-        entry_decisions.book_entry(entry, tenant=tenant, pays=pays, invoices=tuple(body["invoices"]), **self.by)
-        return self.changed(entry)
+        pays, invoices = ReceiptUse(body.get("pays", ReceiptUse.OLDEST)), tuple(body.get("invoices", ()))
+        entry_decisions.book_entry(entry, tenant=tenant, pays=pays, invoices=invoices, **self.by)
+        return entry

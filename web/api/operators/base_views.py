@@ -30,7 +30,7 @@ from tenants.domain.operator_scopes import operator_scope
 from tenants.models import OperatorToken, Tenant
 from tenants.services import audit, operator_tokens, rls
 from tenants.services.actors import Actor
-from tenants.services.errors import ObjectNotFound
+from tenants.services.errors import InvalidValue, ObjectNotFound
 from tenants.services.operators import has_second_factor
 from web.api.base_views import OPTIONS, RowViewSet, validated_body
 from web.api.serializer_fields import StrictSerializer
@@ -226,10 +226,10 @@ class OperatorAct:
         return action(detail=True, methods=["post"], url_path=respond.__name__.replace("_", "-"), **options)(respond)
 
 
-def require_field(body: dict[str, Any], name: str) -> Any:
-    """Return a field that a change must name, or raise ValidationError."""
+def require_field(body: dict[str, Any], name: str, *, fix: str = "") -> Any:
+    """Return a field that a change must name, or raise InvalidValue."""
     if name not in body:
-        raise exceptions.ValidationError({name: "This field is required."})
+        raise InvalidValue(name, "The field is required for this change.", fix=fix or f"Send {name}.")
     return body[name]
 
 

@@ -2,16 +2,12 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing.models import Invoice
 from billing.services.cancellations import cancelled_invoices
 from billing.services.payments import write_offs
-from web.api.base_views import validated_body
-from web.api.operators.changes import ChangingViewSet
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
 
 
@@ -29,21 +25,20 @@ class InvoiceChange(StrictSerializer):
     )
 
 
-class InvoiceChangeMixin(ChangingViewSet):
+class InvoiceChangeMixin(CrossTenantViewSet):
     """Changes of the state of an invoice."""
 
     area = "billing"
 
-    @extend_schema(request=InvoiceChange)
-    def partial_update(self, request: Request, pk: str) -> Response:
+    @OperatorAct(InvoiceChange)
+    def partial_update(self, invoice: Invoice, body: dict[str, Any]) -> Invoice:
         """Write an invoice off, make it due again, or cancel it and open its month."""
-        invoice: Invoice = self.row_to_change()
-        body: dict[str, Any] = validated_body(InvoiceChange, request)
-        change = {"why": body["reason"], **self.by}
-        if body["status"] == "uncollectible":
+        status, change = require_field(body, "status"), {"why": require_field(body, "reason"), **self.by}
+        if status == "uncollectible":
             write_offs.write_off_invoice(invoice, **change)
-        elif body["status"] == "finalized":
+        elif status == "finalized":
             write_offs.undo_write_off(invoice, **change)
         else:
-            cancelled_invoices.cancel_and_reopen(invoice, credits_again=body["credits_again"], **change)
-        return self.changed(invoice)
+            again = body.get("credits_again", True)
+            cancelled_invoices.cancel_and_reopen(invoice, credits_again=again, **change)
+        return invoice

@@ -2,18 +2,14 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing.models import BillingPeriod
 from billing.services.invoicing.month_close import month_reviews
 from billing.services.invoicing.month_close.month_reviews import ReviewedMonth, ReviewState
 from web.api.amounts import MoneyOut, money_out
-from web.api.base_views import validated_body
-from web.api.operators.base_views import TENANT_FILTER, NamedOut
-from web.api.operators.changes import ChangingViewSet, require_field
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -45,7 +41,7 @@ class MonthReviewChange(StrictSerializer):
     reason = serializers.CharField(max_length=150, required=False, help_text="Of a hold.")
 
 
-class OperatorMonthReviewViewSet(ChangingViewSet):
+class OperatorMonthReviewViewSet(CrossTenantViewSet):
     """Months of all tenants that are over and have no final invoice yet."""
 
     area = "billing"
@@ -59,12 +55,12 @@ class OperatorMonthReviewViewSet(ChangingViewSet):
     def prepare(self, rows: list[Any]) -> list[Any]:
         return month_reviews.with_drafts(rows, now=self.now)
 
-    @extend_schema(request=MonthReviewChange)
-    def partial_update(self, request: Request, pk: str) -> Response:
+    @OperatorAct(MonthReviewChange)
+    def partial_update(self, month: BillingPeriod, body: dict[str, Any]) -> BillingPeriod:
         """Hold a month for a reason, approve it, or withdraw either."""
-        month, body = self.row_to_change(), validated_body(MonthReviewChange, request)
-        if body["state"] == "held":
+        state = require_field(body, "state")
+        if state == "held":
             reason = require_field(body, "reason", fix="Send why the month is held.")
-            return self.changed(month_reviews.hold_month(month, why=reason, **self.by))
-        decide = month_reviews.approve_month if body["state"] == "approved" else month_reviews.release_month
-        return self.changed(decide(month, **self.by))
+            return month_reviews.hold_month(month, why=reason, **self.by)
+        decide = month_reviews.approve_month if state == "approved" else month_reviews.release_month
+        return decide(month, **self.by)

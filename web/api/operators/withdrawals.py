@@ -1,14 +1,12 @@
 """Credit that operators take back."""
 
-from drf_spectacular.utils import extend_schema
+from typing import Any
+
 from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from billing.models import Grant
 from billing.services.funds.wallets import grant_withdrawals
-from web.api.base_views import validated_body
-from web.api.operators.changes import ChangingViewSet
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, require_field
 from web.api.serializer_fields import StrictSerializer
 
 
@@ -17,14 +15,13 @@ class GrantChange(StrictSerializer):
     reason = serializers.CharField(max_length=150, help_text="Visible to the tenant.")
 
 
-class GrantChangeMixin(ChangingViewSet):
+class GrantChangeMixin(CrossTenantViewSet):
     """Taking credit back."""
 
     area = "billing"
 
-    @extend_schema(request=GrantChange)
-    def partial_update(self, request: Request, pk: str) -> Response:
+    @OperatorAct(GrantChange)
+    def partial_update(self, grant: Grant, body: dict[str, Any]) -> Grant:
         """Take back what is left of a grant; what it paid stays paid."""
-        grant: Grant = self.row_to_change()
-        body = validated_body(GrantChange, request)
-        return self.changed(grant_withdrawals.take_back_grant(grant, why=body["reason"], **self.by))
+        require_field(body, "state")
+        return grant_withdrawals.take_back_grant(grant, why=require_field(body, "reason"), **self.by)

@@ -57,12 +57,28 @@ def test_transfer_is_recorded_once_per_key_and_reversed(api: OperatorApi) -> Non
     assert body == made[1].json()
     assert body["invoices"][0]["number"] == "2026-10-0001"
     assert (body["amount"]["amount"], body["left"]["amount"]) == ("1.500000", "0.000000")
-    assert api.send("POST", "bank-receipts", transfer(invoice, "1.60")).status_code == 409
+    reused = api.send("POST", "bank-receipts", transfer(invoice, "1.60"))
+    assert (reused.status_code, reused.json()["code"]) == (422, "idempotency-key-reuse")
     assert api.send("POST", "bank-receipts", transfer(invoice), key="").status_code == 400
     undone = api.send("PATCH", f"bank-receipts/{body['id']}", {"reversed": True, "reason": "typed twice"})
     assert (undone.status_code, undone.json()["reversal_reason"]) == (200, "typed twice")
     assert reload_invoice(invoice).status == "finalized"
     assert api.send("PATCH", f"bank-receipts/{body['id']}", {"reversed": True}).status_code == 400
+
+
+def test_a_transfer_in_an_unknown_currency_is_refused(api: OperatorApi) -> None:
+    invoice = create_final_invoice()
+    for currency in ("-pk", "\U000ddd5e", "XXX"):
+        refused = api.send("POST", "bank-receipts", transfer(invoice, currency=currency), key=ascii(currency))
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "currency")
+
+
+def test_a_change_without_its_field_says_what_to_send(api: OperatorApi) -> None:
+    invoice = create_final_invoice()
+    made = api.send("POST", "bank-receipts", transfer(invoice, "3.00", pays="balance")).json()
+    for body, field in (({}, "invoice"), ({"reversed": True}, "reason")):
+        refused = api.send("PATCH", f"bank-receipts/{made['id']}", body).json()
+        assert (refused["errors"][0]["field"], refused["fix"]["text"][:5]) == (field, "Send ")
 
 
 def test_rest_of_a_transfer_is_assigned(api: OperatorApi) -> None:
@@ -95,7 +111,7 @@ def test_statement_is_imported_and_its_entries_are_decided(api: OperatorApi) -> 
     address = f"bank-entries/{gift['id']}"
     assert api.send("PATCH", address, {"status": "dismissed"}).status_code == 400
     assert api.send("PATCH", address, {"status": "dismissed", "reason": "gift"}).json()["status"] == "dismissed"
-    assert api.send("POST", "bank-statements", {**sent, "content": "%"}).status_code == 400
+    assert api.send("POST", "bank-statements", {**sent, "content": "%"}, key="other").status_code == 400
 
 
 def test_invoice_is_written_off_reinstated_and_cancelled(api: OperatorApi) -> None:
