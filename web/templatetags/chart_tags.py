@@ -142,6 +142,23 @@ def budget_chart(track: dict[str, Any], currency: str, label: str) -> SafeString
     )
 
 
+@register.simple_tag
+def rate_chart(track: dict[str, Any], currency: str) -> SafeString:
+    """Draw spend per hour (10⁻⁹ currency units) of equal steps, with its limit."""
+    write = axis_formatter(currency)
+    minor = 10 ** exponent_of(currency) / formatting.NANO
+    return safe(
+        series_charts.step_chart(
+            [nano * minor for nano in track["steps"]],
+            write,
+            label=track["label"],
+            ticks=track["ticks"],
+            limit=track["limit"] * minor,
+            limit_word=track["limit_word"],
+        )
+    )
+
+
 def axis_formatter(currency: str) -> series_charts.AxisFormatter:
     """Return a formatter of axis values: whole units, thousands as k."""
     unit = 10 ** exponent_of(currency)

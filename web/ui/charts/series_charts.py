@@ -149,3 +149,29 @@ def running_total_chart(track: RunningTotal, write: AxisFormatter, *, label: str
         drawn.append(text(track.limit_word, LEFT + 4, y - 6, "emphasis"))
     drawn += (text(word, place(share, 0)[0], BOTTOM + 18, "align-middle") for share, word in track.ticks)
     return svg_image("chart chart-narrow", NARROW, HEIGHT, label, *drawn)
+
+
+def step_chart(
+    values: Sequence[float],
+    write: AxisFormatter,
+    *,
+    label: str,
+    ticks: Sequence[tuple[float, str]] = (),
+    limit: float = 0,
+    limit_word: str = "",
+) -> str:
+    """Draw averages of equal steps up to now as a filled line, and a limit as a named line."""
+    scale = AxisScale(max([limit, *values], default=0))
+    drawn = scale.grid(WIDTH, write)
+    pitch = (WIDTH - LEFT) / max(len(values), 1)
+    line = [(LEFT + pitch * (i + side), scale.y(value)) for i, value in enumerate(values) for side in (0, 1)]
+    if line:
+        foot = [(line[-1][0], float(BOTTOM)), (line[0][0], float(BOTTOM))]
+        drawn.append(f'<polygon class="forecast-range" points="{format_points([*line, *foot])}"/>')
+        drawn.append(f'<polyline class="chart-line" points="{format_points(line)}"/>')
+    if limit:
+        y = scale.y(limit)
+        drawn.append(f'<path class="limit" d="M{LEFT} {format_coordinate(y)}H{WIDTH}"/>')
+        drawn.append(text(limit_word, LEFT + 4, y - 6, "emphasis"))
+    drawn += (text(word, LEFT + (WIDTH - LEFT) * share, BOTTOM + 18, "align-middle") for share, word in ticks)
+    return svg_image("chart", WIDTH, HEIGHT, label, *drawn)

@@ -124,7 +124,7 @@ def build_receipt_list(request: OperatorRequest) -> ReceiptListPage:
     return ReceiptListPage(
         listing=listing.with_rows([receipt_row(each) for each in listing.rows]),
         filter=lists.count_states(RECEIPT_LIST, BankReceipt.objects.all()),
-        tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
+        tenants=_listed_tenants(lists.filter.tenant_id),
         chosen=lists.filter.tenant_id,
         key=request.POST.get("key") or ids.new("frm"),
         received_on=request.POST.get("received_on", request.now.date().isoformat()),
@@ -134,6 +134,12 @@ def build_receipt_list(request: OperatorRequest) -> ReceiptListPage:
 
 def _receipts() -> QuerySet[BankReceipt]:
     return RECEIPTS.order_by("-recorded_at", "-pk")
+
+
+def _listed_tenants(chosen: str) -> list[Tenant]:
+    listed = list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS])
+    missing = chosen and chosen not in {each.pk for each in listed}
+    return [*Tenant.objects.filter(pk=chosen), *listed] if missing else listed
 
 
 def receipt_row(receipt: BankReceipt) -> ReceiptRow:

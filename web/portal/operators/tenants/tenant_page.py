@@ -9,7 +9,16 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from billing.domain.money import Money
-from billing.models import AccountStatus, AccountTerms, BillingDetails, Dispute, DisputeStatus, Grant, Invoice
+from billing.models import (
+    AccountStatus,
+    AccountTerms,
+    BillingDetails,
+    Dispute,
+    DisputeStatus,
+    Grant,
+    Invoice,
+    PaymentTerms,
+)
 from billing.models.invoices import InvoiceStatus
 from billing.services.funds.accounts import account_terms
 from billing.services.funds.grants import grant_balances
@@ -17,6 +26,8 @@ from billing.services.funds.grants.grant_balances import GrantBalance, GrantStat
 from billing.services.funds.wallets import wallet_balances
 from billing.services.ledger import ledger_balances
 from billing.services.rating import spend
+from billing.services.reports import spend_rates
+from billing.services.reports.spend_rates import SpendRates
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease
 from tenants.models import AuditEvent, Tenant
@@ -27,6 +38,9 @@ from web.portal.leases.lease_table import LeaseRow, lease_rows, prefetch_for_row
 from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import OperatorRequest, find_row, operator_page
 from web.portal.operators.system.system_lists import TENANT_AUDIT_LIST
+from web.portal.operators.tenants import risk_signals
+from web.portal.operators.tenants.risk_signals import RiskSignal
+from web.portal.operators.tenants.spend_rate_chart import rate_track
 from web.portal.operators.tenants.tenant_people import (
     MEMBER_LIST,
     TENANT_TOKEN_LIST,
@@ -95,6 +109,21 @@ class TenantPage:
     tokens: FilteredList
     events: FilteredList
     disputes: int
+    rates: SpendRates
+    signals: list[RiskSignal]
+
+    @property
+    def raised(self) -> int:
+        return sum(each.raised for each in self.signals)
+
+    @property
+    def takes_payments(self) -> bool:
+        return self.money.terms.payment != PaymentTerms.SHOWBACK
+
+    @property
+    def rate_track(self) -> dict[str, Any]:
+        """Return what the chart of the spend rate draws."""
+        return rate_track(self.rates, self.root.burn, limit=self.root.burn_limit, tenant=self.tenant)
 
     @property
     def root(self) -> ProjectRow:
@@ -148,10 +177,12 @@ def build_tenant_page(request: OperatorRequest, tenant: Tenant) -> TenantPage:
     with login_role_scope(), tenant_scope(tenant.pk):
         listed = list(prefetch_for_rows(Lease.objects.filter(tenant=tenant).live().order_by("-pk"))[:MAX_LEASES])
         leases = lease_rows(listed, currency=tenant.currency, now=now)
+        rates = spend_rates.read_spend_rates(now=now)
+    money = tenant_money(tenant, now=now)
     return TenantPage(
         tenant=tenant,
         now=now,
-        money=tenant_money(tenant, now=now),
+        money=money,
         projects=projects,
         leases=leases,
         live=live,
@@ -163,6 +194,15 @@ def build_tenant_page(request: OperatorRequest, tenant: Tenant) -> TenantPage:
         tokens=tokens.with_rows([token_row(each) for each in tokens.rows]),
         events=events.with_rows(describe_events(events.rows, currency=tenant.currency)),
         disputes=Dispute.objects.filter(tenant=tenant, status=DisputeStatus.OPEN).count(),
+        rates=rates,
+        signals=[
+            risk_signals.overdue_signal(tenant, money.owed, money.overdue_since, now=now),
+            risk_signals.declined_signal(tenant, now=now),
+            risk_signals.dispute_signal(tenant),
+            risk_signals.spend_rate_signal(projects[0].burn, rates, tenant.currency),
+            risk_signals.quota_signal(projects[0].quotas),
+            risk_signals.age_signal(tenant, now=now),
+        ],
     )
 
 

@@ -8,7 +8,7 @@ from billing.domain.periods import month_of
 from billing.models import Budget
 from billing.services.rating import spend
 from tenants.domain import quota_limits
-from tenants.models import Project, Quota, Tenant
+from tenants.models import Project, Quota, QuotaKind, Tenant
 from tenants.services.rls import login_role_scope, tenant_scope
 from web.portal.projects.quota_fields import QuotaField
 
@@ -28,6 +28,11 @@ class ProjectRow:
     @property
     def depth(self) -> int:
         return len(self.project.path) - 1
+
+    @property
+    def burn_limit(self) -> int:
+        """Return the most it may spend per hour, in 10⁻⁹ units; zero without a limit."""
+        return next((each.limit_count for each in self.quotas if each.kind == QuotaKind.BURN and each.limit), 0)
 
     @property
     def units(self) -> QuotaField:
