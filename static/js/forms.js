@@ -8,13 +8,16 @@ function refill() {
   const { action, values, errors } = JSON.parse(kept.textContent);
   const fits = (form) => [...form.elements].every((each) =>
     each.type !== "hidden" || each.name === "csrfmiddlewaretoken" || !(each.name in values) || values[each.name].includes(each.value));
-  const form = [...document.forms].find((each) => new URL(each.action).pathname === action && fits(each));
+  const names = (form) => new Set([...form.elements].map((each) => each.name).filter((name) => name in values)).size;
+  const form = [...document.forms]
+    .filter((each) => each.method === "post" && new URL(each.action).pathname === action && fits(each))
+    .sort((one, other) => names(other) - names(one))[0];
   if (!form) return;
   for (const each of form.elements) {
     const sent = values[each.name];
     if (each.type === "checkbox" || each.type === "radio") each.checked = Boolean(sent?.includes(each.value));
     else if (sent && !["hidden", "file", "password", "submit"].includes(each.type)) each.value = sent[0];
-    if (each.name && errors[each.name]) markInvalid(each, errors[each.name]);
+    if (each.name in errors && !each.closest(".field:has(.field-error)")) markInvalid(each, errors[each.name]);
   }
   form.closest("details")?.setAttribute("open", "");
   const focus = () => focusFirst(form) ||
@@ -26,11 +29,13 @@ function refill() {
 }
 
 function markInvalid(control, words) {
+  if (control.type === "hidden" || control.matches("button, fieldset")) return;
+  control.setAttribute("aria-invalid", "true");
+  if (!words) return;  // said at the head of the form
   const note = document.createElement("p");
   note.className = "field-error";
   note.id = `${control.id || control.name}-err`;
   note.textContent = words;
-  control.setAttribute("aria-invalid", "true");
   control.setAttribute("aria-describedby", note.id);
   (control.closest(".input-group") ?? control).after(note);
 }

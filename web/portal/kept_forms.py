@@ -1,7 +1,8 @@
 """Values of a refused form, kept until its page is drawn again.
 
 A form in a drawer has no page of its own: a refused POST redirects to the page it is on. That page hands
-the values to the browser (static/js/forms.js), which fills them in again. Secrets are never kept.
+the values to the browser (static/js/forms.js), which fills them in again. A page that answers the POST itself
+hands them over at once, so that the browser marks the wrong field and goes there. Secrets are never kept.
 """
 
 from collections.abc import Mapping
@@ -25,13 +26,29 @@ def keep_form(request: HttpRequest, errors: Mapping[str, str]) -> None:
     request.session[KEPT_FORM] = {"action": request.path, "values": values, "errors": of_fields}
 
 
+def show_kept_form(request: HttpRequest, field: str) -> None:
+    """Hand the values that were sent to the page of this answer, with the field that is wrong.
+
+    The page says itself what is wrong. Long texts are left to it as well.
+    """
+    values = {
+        name: texts
+        for name, texts in list(request.POST.lists())[:MAX_FIELDS]
+        if name not in NEVER_KEPT and "password" not in name and sum(map(len, texts)) <= MAX_LENGTH
+    }
+    errors = {field: ""} if field else {}
+    request.refused_form = {"action": request.path, "values": values, "errors": errors}  # type: ignore[attr-defined]
+
+
 def has_kept_form(request: HttpRequest) -> bool:
     """Return whether the form of this request was refused and is kept."""
     return KEPT_FORM in request.session
 
 
 def take_kept_form(request: HttpRequest) -> dict[str, Any] | None:
-    """Return the kept form and forget it; None if there is none."""
+    """Return the form to fill in again and forget it; None if there is none."""
+    if shown := getattr(request, "refused_form", None):
+        return dict(shown)
     session = getattr(request, "session", None)
     if session is None or KEPT_FORM not in session:
         return None

@@ -24,7 +24,7 @@ from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from web.http.middleware import set_rejection_reason
 from web.http.query_strings import LinkOption, chosen_value, state_tabs
 from web.portal import api_examples
-from web.portal.actions import ListPage, list_page
+from web.portal.actions import ListPage, list_page, outcome_message
 from web.portal.page_context import POST, PageRequest, tenant_page
 
 HOUR_S, MILLI, MAX_TEXT = 3600, 1000, 20
@@ -114,9 +114,9 @@ def list_approvals(request: PageRequest) -> HttpResponse:
 def set_approval_limits(request: PageRequest) -> HttpResponse:
     """Set the tenant's limits."""
     require(request.roles, "approvals.write")
-    wanted = parse_limits(request.POST, request.tenant, Approver.TENANT)
-    approval_limits.set_limits(request.tenant, wanted, actor=request.actor, now=request.now)
-    messages.success(request, _("Limits saved."))
+    with outcome_message(request, done=_("Limits saved.")):
+        wanted = parse_limits(request.POST, request.tenant, Approver.TENANT)
+        approval_limits.set_limits(request.tenant, wanted, actor=request.actor, now=request.now)
     return redirect("approvals")
 
 

@@ -21,6 +21,7 @@ from broker.services.leases.end_notices.extension_links import OfferedExtension,
 from broker.services.leases.launch_approvals import ApprovalRequired
 from broker.services.leases.lifecycle import extension, stop_and_start, termination
 from tenants.services.errors import InvalidValue, ProblemError
+from web.portal.kept_forms import show_kept_form
 from web.portal.leases.end_terms_form import EndTermsForm
 from web.portal.leases.lease_pages import extension_options, find_lease_row, maximum_cost, remaining_seconds
 from web.portal.leases.lease_table import LeaseRow
@@ -43,6 +44,7 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
             if not step.shows_refusals:
                 raise
             error = f"{refusal.detail} {refusal.fix.text}"
+            show_kept_form(request, getattr(refusal, "field", "").removesuffix("_s"))
         else:
             return redirect("lease", pk=row.lease.pk)
     elif row.is_ending:  # somebody opened an old link, or the lease ended meanwhile

@@ -26,6 +26,7 @@ from web.http.middleware import set_rejection_reason
 from web.portal.authentication import POST as POST
 from web.portal.authentication import SAFE, SAFE_HTTP_METHODS, operator_required
 from web.portal.authentication import SAFE_OR_POST as SAFE_OR_POST
+from web.portal.kept_forms import show_kept_form
 from web.portal.operators.list_filters import ListFilter
 
 View = Callable[..., HttpResponse]
@@ -76,6 +77,7 @@ class Confirmation:
     needs_reason: bool = True
     hint: str = ""
     option: str = ""  # what a ticked box `option` says; ticked at first
+    decline: str = ""  # words of the link back, where "Cancel" could mean the action itself
 
 
 def confirm_action(request: OperatorRequest, step: Confirmation, act: Callable[[str], str]) -> HttpResponse:
@@ -120,6 +122,8 @@ def render_refused(
     refusal: ProblemError | None,
 ) -> HttpResponse:
     """Render a page beside the refusal of its form, if it was refused."""
+    if refusal:
+        show_kept_form(request, getattr(refusal, "field", ""))
     with staff_scope():
         context = {"page": build(refusal), "refusal": refusal}
         return render(request, template, context, status=refusal.status if refusal else 200)

@@ -89,7 +89,11 @@ def test_an_owner_sets_limits(portal: PortalSession) -> None:
         row = ApprovalLimit.objects.get()
     assert (row.max_minor, row.max_milli_gpus, row.max_duration_s) == (50_000, 500, 12 * 3600)
     assert 'value="500.00"' in portal.client.get("/approvals/").content.decode()
-    assert portal.post("/approvals/limits/", max_cost="many", max_gpus="", max_hours="").status_code == 400
+    refused = portal.post("/approvals/limits/", max_cost="many", max_gpus="", max_hours="")
+    assert refused["Location"] == "/approvals/"
+    assert "is not an amount in EUR" in portal.read("/approvals/")
+    with tenant_scope(portal.owner.tenant.pk):
+        assert ApprovalLimit.objects.get().max_minor == 50_000
 
 
 def test_an_extension_above_a_limit_asks_for_approval(limited: PortalSession) -> None:

@@ -19,6 +19,7 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.kept_forms import show_kept_form
 from web.portal.operators.corrections import correction_choices
 from web.portal.operators.corrections.correction_list import CORRECTION_LIST
 from web.portal.operators.operator_lists import read_lists, wants_csv
@@ -39,6 +40,7 @@ def list_corrections(request: OperatorRequest) -> Any:
         except ProblemError as problem:
             refusal = problem
             set_rejection_reason(request, problem.detail)
+            show_kept_form(request, getattr(problem, "field", ""))
         else:
             return redirect("ops-correction", pk=made.pk)
     asked = {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS}

@@ -31,6 +31,7 @@ from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_rejection_reason
 from web.portal.actions import operator_api_call
+from web.portal.kept_forms import show_kept_form
 from web.portal.operators.layouts.layout_pages import find_cluster
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
@@ -149,6 +150,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         except ProblemError as problem:
             refusal = problem
             set_rejection_reason(request, problem.detail)
+            show_kept_form(request, getattr(problem, "field", ""))
         else:
             messages.success(request, _("Health check of {done_name} started.").format(done_name=done.name))
             return redirect("ops-cluster-checks", done.pk)
@@ -253,6 +255,7 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
         except ProblemError as problem:
             refusal = problem
             set_rejection_reason(request, problem.detail)
+            show_kept_form(request, getattr(problem, "field", ""))
         else:
             messages.success(
                 request,

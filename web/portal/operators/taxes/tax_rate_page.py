@@ -180,7 +180,7 @@ def _publish_rate(request: OperatorRequest) -> str:
 def _add_exchange_rate(request: OperatorRequest) -> str:
     made = exchange_rates.add_exchange_rate(
         currency=request.POST.get("currency", ""),
-        day=_parse_day(request.POST.get("day", "")),
+        day=_parse_day(request.POST.get("day", ""), "day"),
         rate=exchange_rates.parse_rate(request.POST.get("exchange_rate", "")),
         source=request.POST.get("source", ""),
         actor=request.actor,
@@ -205,10 +205,8 @@ def _parse_basis_points(text: str) -> int:
     return int(found["whole"] + (found["part"] or "").ljust(2, "0"))
 
 
-def _parse_day(text: str) -> date:
+def _parse_day(text: str, field: str = "since") -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidValue(
-            "since", _("The date is not valid. Example: 2026-12-01."), fix=_("Select the first day of validity.")
-        ) from None
+        raise InvalidValue(field, _("The date is not valid. Example: 2026-12-01."), fix=_("Select the day.")) from None
