@@ -81,6 +81,7 @@ class Portal:
             "extend": f"/leases/{lease}/extend/",
             "release": f"/leases/{lease}/release/",
             "end of a lease": f"/leases/{lease}/end-terms/",
+            "logs": f"/leases/{lease}/logs/",
             "approvals": "/approvals/",
             "schedules": "/schedules/",
             "terminal of a queued lease": f"/leases/{self.leases['waits']}/terminal/",

@@ -43,7 +43,9 @@ def load_operator_figures(request: Any, fleet: fleet_summary.FleetSummary | None
     """
     if not hasattr(request, "operator_figures"):
         now = clock.now()
-        with nullcontext() if getattr(request, "sees_all", False) else staff_scope():
+        # the page of an error is drawn after the page it replaces, and its staff access, ended
+        reads_all = getattr(request, "sees_all", False) and not getattr(request, "is_error_page", False)
+        with nullcontext() if reads_all else staff_scope():
             request.operator_figures = OperatorFigures(
                 fleet or fleet_summary.load_summary(),
                 queue_report.load_queue_figures(now=now),

@@ -21,12 +21,16 @@ def invoice_parties(invoice: Invoice, profile: str) -> tuple[InvoiceParty, Invoi
     if not (invoice.supplier and invoice.customer and invoice.treatment):
         raise EInvoiceImpossible(
             "The invoice names no supplier and no tax.",
-            fix="An electronic invoice needs the supplier's settings (GPUBROKER_SUPPLIER_…) before its month closes.",
+            fix="The operator of this installation states the supplier (GPUBROKER_SUPPLIER_…) before a month closes.",
         )
     supplier, customer = InvoiceParty(**invoice.supplier), InvoiceParty(**invoice.customer)
     wanted = ["country", *(["street", "postcode", "city", "email"] if profile == XRECHNUNG else [])]
     for who, party, fix in (
-        ("supplier", supplier, "Set it in GPUBROKER_SUPPLIER_…; it applies to months that close later."),
+        (
+            "supplier",
+            supplier,
+            "The operator of the installation sets it (GPUBROKER_SUPPLIER_…), for later months.",
+        ),
         ("customer", customer, "Enter it in the billing details; it applies to months that close later."),
     ):
         if missing := [name for name in wanted if not getattr(party, name)]:
@@ -34,7 +38,7 @@ def invoice_parties(invoice: Invoice, profile: str) -> tuple[InvoiceParty, Invoi
     if profile == XRECHNUNG and not supplier.phone:
         raise EInvoiceImpossible(
             "The supplier of this invoice has no phone number.",
-            fix="Set GPUBROKER_SUPPLIER_PHONE; it applies to months that close later.",
+            fix="The operator of this installation sets it (GPUBROKER_SUPPLIER_PHONE), for months that close later.",
         )
     return supplier, customer
 

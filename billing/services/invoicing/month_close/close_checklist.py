@@ -63,9 +63,10 @@ class CloseChecklist:
         return sum(check.state is CheckState.DONE for check in self.checks)
 
 
-def month_labels() -> list[str]:
-    """Return the labels of all months of any tenant, the newest first."""
-    return list(BillingPeriod.objects.order_by("-label").values_list("label", flat=True).distinct())
+def month_labels(*, now: datetime) -> list[str]:
+    """Return the labels of the months that have begun for any tenant, the newest first."""
+    begun = BillingPeriod.objects.filter(span__startswith__lte=now)
+    return list(begun.order_by("-label").values_list("label", flat=True).distinct())
 
 
 def build_checklist(label: str, *, now: datetime) -> CloseChecklist:

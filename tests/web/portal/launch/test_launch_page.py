@@ -350,7 +350,7 @@ def test_a_suspended_tenant_gets_a_quote_and_the_reason_why_it_cannot_launch(por
     assert "Maximum, 8 h €24.00" in visible_text(answer)
     for page in (answer, portal.get("/launch/")):
         assert "Kestrel was suspended on" in visible_text(page)
-        assert len(re.findall(r'<button[^>]*form="launch" disabled>\s*Launch', page.content.decode())) == 2
+        assert len(re.findall(r'<button[^>]*form="launch" disabled>\s*<span>\s*Launch', page.content.decode())) == 2
     assert portal.post("/launch/", **form(offering())).status_code == 403
     assert leases_of(portal) == []
 

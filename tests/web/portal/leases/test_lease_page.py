@@ -75,7 +75,7 @@ def test_a_quoted_lease_shows_a_lower_price_and_keeps_its_maximum(portal: Portal
     for part in ("3,600 s €1.00", "1,800 s €0.25", "So far €1.25"):
         assert part in page
     assert "€0.50/h" in page
-    assert f"max €2.00 . Price capped by quote {reload_lease(lease).quote_id}" in page
+    assert f"max €2.00 · Price capped by quote {reload_lease(lease).quote_id}" in page
 
 
 def test_the_cost_bar_is_labelled_with_amounts(portal: PortalSession) -> None:

@@ -42,7 +42,7 @@ class AccountingPage:
     at: datetime
     months: list[LinkOption]
     filter: ListFilter
-    ages: list[tuple[str, list[Money], Money]]
+    ages: list[tuple[str, list[tuple[str, Money]], Money]]
     open_invoices: FilteredList
     unbilled: FilteredList
     deferred: FilteredList
@@ -51,14 +51,12 @@ class AccountingPage:
     exports: list[tuple[str, str]]
     calls: list[dict[str, str]]
 
-    age_names = month_end.AGE_NAMES
-
 
 @operator_page("accounting")
 def show_accounting(request: OperatorRequest) -> Any:
     """Show a month, by default the latest that is over, optionally of one tenant."""
     settings = journal_accounts.journal_settings()
-    labels = close_checklist.month_labels()[:MAX_MONTHS]
+    labels = close_checklist.month_labels(now=request.now)[:MAX_MONTHS]
     month = _chosen_month(request, labels)
     at = journal.journal_month(month, settings).until
     if wants_csv(request):
@@ -102,7 +100,10 @@ def _build_page(request: OperatorRequest, month: str, labels: list[str], at: dat
         at=at,
         months=link_options(request, "month", [(label, label) for label in labels], month),
         filter=lists.filter,
-        ages=month_end.sum_by_age(lists.filter.limit(OPEN_LIST, owed)),
+        ages=[
+            (currency, list(zip(month_end.AGE_NAMES, found, strict=True)), total)
+            for currency, found, total in month_end.sum_by_age(lists.filter.limit(OPEN_LIST, owed))
+        ],
         open_invoices=lists.read(OPEN_LIST, owed),
         unbilled=lists.read(UNBILLED_LIST, unbilled),
         deferred=lists.read(DEFERRED_LIST, deferred),

@@ -26,7 +26,7 @@ def show_month_close(request: OperatorRequest) -> HttpResponse:
         _close_due_months(request)
         return redirect(request.get_full_path())
     with staff_scope():
-        labels = close_checklist.month_labels()[:MAX_MONTHS]
+        labels = close_checklist.month_labels(now=request.now)[:MAX_MONTHS]
         label = _chosen_month(request, labels)
         shown = {
             "checklist": close_checklist.build_checklist(label, now=request.now) if label else None,

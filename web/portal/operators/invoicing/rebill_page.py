@@ -35,7 +35,8 @@ def rebill_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
         title=_("Cancel invoice {found} of {name}, {amount}, and issue it again?").format(
             found=found, name=found.tenant.name, amount=Money(found.total, found.currency)
         ),
-        verb=_("Cancel invoice"),
+        verb=_("Cancel and issue again"),
+        decline=_("Keep the invoice"),
         back=reverse("ops-invoice", args=[pk]),
         lines=(
             _("A credit note cancels all that is left of the invoice. Paid money goes to the balance, credits to their"

@@ -7,10 +7,11 @@ import pytest
 from django.test import Client
 
 from billing.models import JournalSettings
+from billing.services.periods import billing_periods
 from billing.services.reports.accounting import journal_accounts
 from ports import clock
 from tenants.models import AuditEvent
-from tenants.services.rls import staff_scope
+from tenants.services.rls import staff_scope, tenant_scope
 from tests.billing.credit_notes.issued_notes import issue_note
 from tests.billing.histories import utc
 from tests.billing.tax.taxed_tenants import ATELIER, LUMEN, create_october_invoice, set_tax_rate
@@ -41,6 +42,16 @@ def test_the_page_shows_a_month_and_one_tenant_of_it(operator: Client) -> None:
     alone = operator.get(f"/ops/accounting/?tenant={invoice.tenant_id}").content.decode()
     assert str(invoice) in alone
     assert str(other) not in alone
+
+
+def test_months_that_have_not_begun_are_not_offered(operator: Client) -> None:
+    invoice = create_october_invoice(1000)
+    with tenant_scope(invoice.tenant_id):
+        billing_periods.ensure_periods(invoice.tenant, since=DECEMBER, until=utc("2027-02-02 10:00:00"))
+    for address in ("/ops/accounting/", "/ops/month-close/"):
+        page = operator.get(address).content.decode()
+        assert "month=2026-12" in page, address
+        assert "month=2027-01" not in page, address
 
 
 def test_files_of_page_and_api_are_the_same(operator: Client) -> None:
