@@ -16,7 +16,11 @@ UNDER = """() => {
 }"""
 LONG = """() => {
   for (const time of document.querySelectorAll('.drawer .dense-table time')) time.textContent = '26 Nov 10:33:05';
-  for (const name of document.querySelectorAll('main tbody th .bold')) name.textContent = 'H200 NVL 141GB 3g.71gb'
+  for (const name of document.querySelectorAll('main tbody th .bold')) name.textContent = 'H200 NVL 141GB 3g.71gb';
+  const long = 'hyperparameter-sweep-of-the-second-stage-2026-11-26-retry-0123456789';
+  for (const name of document.querySelectorAll('.drawer summary .bold, main tbody th small')) name.textContent = long;
+  for (const each of document.querySelectorAll(".drawer p.small")) each.append(` ${long}: ${"reason ".repeat(40)}`);
+  for (const name of document.querySelectorAll('.drawer dd, .drawer dt')) name.append(' and what else there is to say');
 }"""
 CELLS = "main .table td, main .table th, .drawer td, .drawer th, .drawer dd, .drawer dt"
 

@@ -159,3 +159,42 @@ def test_bell_sentence_list_and_title_update_together(operations: Portal, chromi
         other.evaluate("htmx.trigger(document.body, 'attend')")
         expect(other.locator("#alerts")).to_have_attribute("data-count", str(before))
     assert operations.complaints == []
+
+
+@pytest.mark.parametrize("address", ["/?whose=all", "/leases/", "/queue/", "/catalogue/", "/budgets/", "/spend/"])
+def test_a_live_refresh_keeps_an_open_menu_with_its_focus(portal: Portal, chromium: Browser, address: str) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        menu = page.locator("details.menu-right")
+        menu.locator("summary").focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        chosen = page.evaluate("document.activeElement.textContent.trim()")
+        assert chosen == "Profile"
+        if page.evaluate("Boolean(document.querySelector('[hx-trigger*=nudge]'))"):
+            refresh(page)
+        expect(menu).to_have_attribute("open", "")
+        assert page.evaluate("document.activeElement.textContent.trim()") == chosen
+        page.keyboard.press("Escape")
+        expect(menu).not_to_have_attribute("open", "")
+    assert portal.complaints == []
+
+
+def test_a_live_refresh_keeps_an_open_drawer_with_what_is_typed(portal: Portal, chromium: Browser) -> None:
+    with portal.context(chromium) as context:
+        page = context.new_page()
+        page.goto("/leases/")
+        page.wait_for_load_state("networkidle")
+        page.locator("[popovertarget=api]").first.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#api")).to_be_visible()
+        inside = page.evaluate("document.activeElement.closest('#api') !== null")
+        refresh(page)
+        expect(page.locator("#api")).to_be_visible()
+        assert page.evaluate("document.activeElement.closest('#api') !== null") == inside
+        page.locator(".search-form input").first.fill("half a na")
+        refresh(page)
+        expect(page.locator(".search-form input").first).to_have_value("half a na")
+    assert portal.complaints == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import Resolver404, resolve
 
 from billing.models import Budget
 from broker.domain.lifecycle.states import LeaseState
@@ -13,6 +14,7 @@ from tenants.domain.roles import Role
 from tenants.models import ApiToken, Project, Quota, QuotaKind, User
 from tenants.services import quotas
 from tenants.services.rls import tenant_scope
+from tests.architecture import routes
 from tests.billing.budgets.budget_setup import create_budget
 from tests.simulation import offering
 from tests.web.portal.signed_in_user import PortalSession, visible_text
@@ -115,6 +117,62 @@ def test_reading_an_action_leads_to_its_page(portal: PortalSession, address: str
     assert (answer.status_code, answer["Location"]) == (302, page)
 
 
+def portal_routes() -> list[str]:
+    """Return the routes of the portal's pages and actions; sign-in has its own."""
+    return [route for route in routes.walk() if resolve_route(route).__module__.startswith("web.portal.")]
+
+
+def resolve_route(route: str) -> Any:
+    """Return the view of a route, whatever its ids are; of others than the portal's, anything."""
+    try:
+        return resolve(some_address(route)).func
+    except Resolver404:  # an expression of another package
+        return open
+
+
+def some_address(route: str) -> str:
+    """Return an address of a route with ids that nothing has."""
+    return routes.address(route, *("999999999" if "int:" in each else "xxx_0" for each in routes.PLACE.findall(route)))
+
+
+def test_every_action_that_is_read_leads_to_a_page(portal: PortalSession, settings: Any) -> None:
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = Client()
+    operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    actions, wrong = 0, []
+    for route in portal_routes():
+        address = some_address(route)
+        answer: Any = (operator if address.startswith("/ops/") else portal.client).get(address)
+        is_action = "GET" not in getattr(resolve_route(route), "methods", ("GET",))
+        actions += is_action
+        page = answer["Location"].partition("?")[0] if answer.status_code == 302 else ""
+        leads = page and "GET" in getattr(resolve(page).func, "methods", ("GET",))
+        if answer.status_code == 405 or (is_action and not leads):
+            wrong.append((address, answer.status_code, page))
+    assert wrong == []
+    assert actions > 20
+
+
+def test_what_does_not_exist_keeps_the_menu_on_every_page(portal: PortalSession, settings: Any) -> None:
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = Client()
+    operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    asked, bare = 0, []
+    for route in portal_routes():
+        view = resolve_route(route)
+        if not routes.places(route) or "GET" not in getattr(view, "methods", ()):
+            continue
+        address = some_address(route)
+        ops = address.startswith("/ops/")
+        answer: Any = (operator if ops else portal.client).get(address)
+        asked += 1
+        menu = 'href="/ops/queue/"' if ops else 'href="/budgets/"'
+        if answer.status_code != 404 or menu not in answer.content.decode():
+            bare.append((address, answer.status_code))
+    assert bare == []
+    assert asked > 60
+
+
 def test_errors_keep_the_menu_of_whoever_is_signed_in(portal: PortalSession, settings: Any) -> None:
     for address in ("/nowhere/", "/leases/lse_0/"):
         answer = portal.get(address)
@@ -134,7 +192,22 @@ def test_errors_keep_the_menu_of_whoever_is_signed_in(portal: PortalSession, set
         assert 'href="/ops/queue/"' in lost.content.decode(), address
 
 
-def test_a_released_lease_offers_no_acts(portal: PortalSession) -> None:
+def test_the_top_bar_of_an_error_states_the_same_as_that_of_a_page(portal: PortalSession, settings: Any) -> None:
+    portal.sim.create_lease(portal.owner, offering("3g.40gb"), name="fold")
+    portal.sim.run(60)
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = Client()
+    operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    figures = re.compile(r"Sold now ([\d.]+ %) Revenue (€[\d.]+/h)")
+    shown = figures.search(visible_text(operator.get("/ops/tenants/")))
+    lost = figures.search(visible_text(operator.get("/ops/tenants/ten_0/")))
+    assert shown
+    assert lost
+    assert shown.groups() == lost.groups()
+    assert shown[2] == "€3.00/h"
+
+
+def test_a_released_lease_offers_no_acts(portal: PortalSession, settings: Any) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), LeaseState.RELEASED, name="over")
     page = portal.get(f"/leases/{lease.pk}/").content.decode()
     acts = re.findall(r"/leases/\w+/(extend|release|stop|start|end-terms|allow-relocation)/", page)
@@ -143,6 +216,13 @@ def test_a_released_lease_offers_no_acts(portal: PortalSession) -> None:
         answer = portal.get(f"/leases/{lease.pk}/{act}/")
         assert (answer.status_code, answer["Location"]) == (302, f"/leases/{lease.pk}/")
     assert "over has ended; launch a new lease instead." in portal.read(f"/leases/{lease.pk}/")
+    for listed in ("/leases/?state=all", "/?whose=all"):
+        assert not re.search(rf"/leases/{lease.pk}/(extend|release|stop|start)/", portal.get(listed).content.decode())
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = Client()
+    operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    for address in (f"/ops/leases/{lease.pk}/", "/ops/leases/?state=all"):
+        assert f"/ops/leases/{lease.pk}/release/" not in operator.get(address).content.decode(), address
 
 
 def test_the_style_page_is_for_operators_in_development(portal: PortalSession, settings: Any) -> None:
