@@ -30,6 +30,7 @@ from billing.services.invoicing.month_close import close_month
 from billing.services.payments.topups import topup_collection as topped
 from billing.services.payments.topups import topup_creation as topping
 from billing.services.rating import lease_rating
+from billing.services.reports.accounting import debtor_accounts
 from billing.services.tax import exchange_rates
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import (
@@ -296,6 +297,7 @@ def create_operator_data(portal: PortalSession, operator: Client) -> dict[str, s
     exchange_rates.add_exchange_rate(
         currency="USD", day=date(2026, 10, 31), rate=900_000, source="ECB", actor=OPERATOR, now=sim.now
     )
+    debtor_accounts.set_debtor_accounts({portal.owner.tenant.pk: "10000"}, actor=OPERATOR, now=sim.now)
     later = GrantTerms(minor=5, reason="to see it deferred")
     new_grants.give_grant(portal.owner.tenant, later, idem="house later", actor=OPERATOR, now=sim.now)
     with override_settings(SUPPLIER=LUMEN.as_dict()):

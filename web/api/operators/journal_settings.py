@@ -9,7 +9,8 @@ from rest_framework.response import Response
 
 from billing.domain.journal_accounts import CHARTS, AccountNumber
 from billing.models import JournalSettings
-from billing.services.reports.accounting import journal_accounts
+from billing.services.reports.accounting import debtor_accounts, journal_accounts
+from tenants.services import rls
 from web.api.base_views import ETagViewSet, validated_body
 from web.api.operators.base_views import CrossTenantViewSet
 from web.api.serializer_fields import StrictSerializer
@@ -24,6 +25,19 @@ class AccountNumberOut(serializers.Serializer[Any]):
     posting_key = serializers.CharField(allow_blank=True, help_text="DATEV's BU-Schlüssel.")
 
 
+class DebtorAccountOut(serializers.Serializer[Any]):
+    """A tenant whose receivables have an account of their own."""
+
+    tenant = serializers.CharField(source="tenant_id")
+    tenant_name = serializers.CharField(source="tenant")
+    number = serializers.CharField()
+
+
+class DebtorAccountIn(StrictSerializer):
+    tenant = serializers.CharField(max_length=40)
+    number = serializers.CharField(max_length=9, help_text="One digit more than other accounts; 1 to 6 first.")
+
+
 @extend_schema_serializer(many=False)
 class JournalSettingsOut(serializers.Serializer[Any]):
     """For whom journals are exported, and the numbers of their accounts."""
@@ -35,6 +49,7 @@ class JournalSettingsOut(serializers.Serializer[Any]):
     fiscal_year_month = serializers.IntegerField(help_text="Month in which a fiscal year begins.")
     time_zone = serializers.CharField(help_text="Of the days of bookings.")
     accounts = AccountNumberOut(many=True)
+    debtors = DebtorAccountOut(many=True)
 
 
 class AccountNumberIn(StrictSerializer):
@@ -51,6 +66,13 @@ class JournalSettingsIn(StrictSerializer):
     fiscal_year_month = serializers.IntegerField(min_value=1, max_value=12, required=False)
     time_zone = serializers.CharField(max_length=60, required=False)
     accounts = AccountNumberIn(many=True, required=False)
+    debtors = DebtorAccountIn(many=True, required=False)
+    first_debtor = serializers.IntegerField(
+        min_value=10_000,
+        max_value=699_999_999,
+        required=False,
+        help_text="Give every tenant with receivables and without a debtor account the next free number from here on.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a change of nothing."""
@@ -79,7 +101,14 @@ class OperatorJournalSettingsViewSet(CrossTenantViewSet):
         numbers = {
             each["key"]: AccountNumber(each["number"], each["posting_key"]) for each in wanted.pop("accounts", [])
         }
-        return self._settings_response(journal_accounts.change_journal_settings(wanted, numbers, **self.by))
+        debtors = {each["tenant"]: each["number"] for each in wanted.pop("debtors", [])}
+        first = wanted.pop("first_debtor", None)
+        journal_accounts.change_journal_settings(wanted, numbers, **self.by)
+        if debtors:
+            debtor_accounts.set_debtor_accounts(debtors, **self.by)
+        if first is not None:
+            debtor_accounts.number_debtors(first, **self.by)
+        return self._settings_response(journal_accounts.journal_settings())
 
     def _settings_response(self, found: JournalSettings) -> Response:
         accounts = [
@@ -87,5 +116,7 @@ class OperatorJournalSettingsViewSet(CrossTenantViewSet):
             for key, number in journal_accounts.account_list(found)
         ]
         values = {name: getattr(found, name) for name in journal_accounts.SETTING_NAMES}
-        body = JournalSettingsOut({**values, "accounts": accounts}).data
+        with rls.staff_scope():
+            debtors = debtor_accounts.debtor_accounts()
+        body = JournalSettingsOut({**values, "accounts": accounts, "debtors": debtors}).data
         return Response(body, headers={"ETag": f'"{found.version}"'})

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
-from billing.models import AccountStatus, AccountTerms, BillingPeriod, Commitment, Minimum, PaymentTerms
+from billing.models import AccountStatus, AccountTerms, BillingPeriod, Commitment, Invoice, Minimum, PaymentTerms
 from billing.models.periods import OPEN
 from billing.services.adjustments import commitment_adjustments, minimum_adjustments
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
@@ -32,6 +32,10 @@ class HasMinimum(ProblemError):
     code, status, title = "has-minimum", 409, "This tenant has a minimum"
 
 
+class MonthNotFinal(ProblemError):
+    code, status, title = "month-not-final", 409, "A month that is over has no final invoice yet"
+
+
 class HasCommitment(ProblemError):
     code, status, title = "has-commitment", 409, "This tenant has a commitment"
 
@@ -43,7 +47,9 @@ def set_account_terms(
     """Set payment terms and account status, for a reason shown to the tenant.
 
     Setting what is already set changes nothing. Leases of a tenant that now pays in advance are covered
-    by its wallet from the next check on, or ended. Nobody of the tenant takes money meanwhile.
+    by its wallet from the next check on, or ended. Nobody of the tenant takes money meanwhile. A change
+    to or from show-back applies to the whole of the current month; raises MonthNotFinal before earlier
+    ones are final.
     """
     if payment not in PaymentTerms.values:
         raise InvalidValue(
@@ -67,6 +73,8 @@ def set_account_terms(
         else:
             AccountTerms.objects.filter(pk=found.pk).update(**fields, version=F("version") + 1)
             found.refresh_from_db()
+        if PaymentTerms.SHOWBACK in (payment, before["payment"]) and payment != before["payment"]:
+            _check_months_final(tenant, now)
         if payment == PaymentTerms.PREPAID and payment != before["payment"]:
             _check_no_obligations(tenant, now)
         if payment != before["payment"]:
@@ -84,6 +92,20 @@ def set_account_terms(
             reason=reason,
         )
         return found
+
+
+def _check_months_final(tenant: Tenant, now: datetime) -> None:
+    """Refuse a change between paying and show-back before earlier months are final.
+
+    Terms apply to whole months: an invoice would become a report, or a report an invoice.
+    """
+    over = BillingPeriod.objects.filter(tenant=tenant, status=OPEN, span__endswith__lte=now)
+    if month := over.filter(Exists(Invoice.objects.filter(period=OuterRef("pk")))).order_by("span").first():
+        raise MonthNotFinal(
+            f"{month.label} of {tenant.name} is over and not final. It would become"
+            " an invoice instead of a report, or the other way round.",
+            fix=f"Approve {month.label} on the page Month close, or wait until it is closed.",
+        )
 
 
 def _check_no_obligations(tenant: Tenant, now: datetime) -> None:

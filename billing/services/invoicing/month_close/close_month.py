@@ -131,7 +131,9 @@ def _record_waiting(tenant_id: str, label: str, why: Exception) -> MonthWaiting:
 def _due_months(now: datetime) -> list[tuple[str, str]]:
     with system_scope():
         over = BillingPeriod.objects.filter(
-            Q(approved_at__isnull=False) | Q(span__endswith__lte=now - CLOSING_GRACE - review_time()),
+            Q(approved_at__isnull=False)
+            | Q(revision=0, span__endswith__lte=now - CLOSING_GRACE - review_time())
+            | Q(revision__gt=0, review_since__lte=now - review_time()),
             status=OPEN,
             held_at=None,
             span__endswith__lte=now - CLOSING_GRACE,
@@ -145,7 +147,9 @@ def review_time() -> timedelta:
 
 
 def review_ends_at(month: BillingPeriod) -> datetime:
-    """Return when a month closes unless somebody holds it."""
+    """Return when a month closes unless somebody holds it; opened again, it is reviewed again."""
+    if month.revision and month.review_since:
+        return month.review_since.astimezone(UTC) + review_time()
     end: datetime = month.span.upper.astimezone(UTC)  # adding days in another zone follows its clock changes
     return end + CLOSING_GRACE + review_time()
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from billing.domain.datev import BatchHeader, Booking, write_batch
 from billing.domain.journal import DIVIDED_TYPES, JournalEntry, JournalKey, JournalTransfer, journal_entries
 from billing.domain.journal_accounts import AccountNumber
+from billing.domain.ledger import AccountType
 from billing.domain.money import decimal_string
 from billing.domain.periods import midnight
 from billing.models import JournalSettings
@@ -78,9 +79,9 @@ def journal_rows(entries: Iterator[JournalEntry], settings: JournalSettings) -> 
             of.document,
             of.tenant_id,
             of.tenant,
-            _number(numbers, each.debit),
+            _number(numbers, each.debit, of.tenant_id),
             each.debit.name,
-            _number(numbers, each.credit),
+            _number(numbers, each.credit, of.tenant_id),
             each.credit.name,
             decimal_string(each.minor, of.currency),
             of.currency,
@@ -122,8 +123,8 @@ def _booking(
     return Booking(
         minor=entry.minor,
         currency=of.currency,
-        account=numbers[str(account)].number,
-        contra=numbers[str(contra)].number,
+        account=_number(numbers, account, of.tenant_id),
+        contra=_number(numbers, contra, of.tenant_id),
         is_debit=not swapped,
         key=numbers[str(contra)].key,
         day=of.at.astimezone(zone).date(),
@@ -153,8 +154,11 @@ def _month_rates(currencies: set[str], own: str, last: date) -> dict[str, int]:
     return {currency: rate.rate for currency, rate in found.items() if rate is not None}
 
 
-def _number(numbers: Mapping[str, AccountNumber], key: JournalKey) -> str:
-    return numbers[str(key)].number if str(key) in numbers else ""
+def _number(numbers: Mapping[str, AccountNumber], key: JournalKey, tenant_id: str) -> str:
+    """Return an account's number; of receivables the tenant's debtor account, if it has one."""
+    own = numbers.get(tenant_id) if key.type == AccountType.RECEIVABLE else None
+    found = own or numbers.get(str(key))
+    return found.number if found else ""
 
 
 def _fiscal_year(first: date, month: int) -> date:

@@ -15,7 +15,7 @@ from billing.domain.journal_accounts import CHARTS, AccountNumber
 from billing.domain.ledger import AccountType
 from billing.models import Invoice, JournalSettings
 from billing.services.ledger import ledger_balances
-from billing.services.reports.accounting import journal, journal_accounts
+from billing.services.reports.accounting import debtor_accounts, journal, journal_accounts
 from billing.services.reports.accounting.journal import JournalIncomplete
 from billing.services.reports.accounting.month_exports import export_journal, export_month
 from billing.services.tax import exchange_rates
@@ -268,3 +268,28 @@ def test_neutral_journal_of_any_days() -> None:
             export_journal(date(2026, 10, 2), date(2026, 10, 1), JournalSettings())
     assert whole.name == "journal-2026-10-31-2026-11-01.csv"
     assert [len(each.content.decode().splitlines()) for each in (whole, before)] == [3, 1]  # with the head
+
+
+def test_receivables_are_on_a_tenants_debtor_account_or_the_collective_one() -> None:
+    first, second = create_final_invoice(), create_final_invoice()
+    debtor_accounts.set_debtor_accounts({second.tenant_id: "10001"}, actor=OPERATOR, now=NOW)
+    with staff_scope():
+        rows = export_month("journal", "2026-11", JournalSettings(), now=NOW).content.decode().splitlines()
+        batch = b"".join(journal.datev_batch("2026-11", JournalSettings(), now=NOW)).decode("cp1252")
+        accounts = {row.split(",")[4]: row.split(",")[6] for row in rows[1:] if "Receivables" in row}
+    assert accounts == {first.tenant_id: "1410", second.tenant_id: "10001"}
+    assert ";10001;" in batch
+
+
+def test_tenants_with_receivables_are_numbered_once() -> None:
+    first, second = create_final_invoice(), create_final_invoice()
+    create_customer()  # owes nothing
+    debtor_accounts.set_debtor_accounts({second.tenant_id: "10000"}, actor=OPERATOR, now=NOW)
+    assert debtor_accounts.number_debtors(10000, actor=OPERATOR, now=NOW) == 1
+    assert debtor_accounts.number_debtors(10000, actor=OPERATOR, now=NOW) == 0
+    assert debtor_accounts.debtor_numbers() == {second.tenant_id: "10000", first.tenant_id: "10001"}
+    for tenant, number in ((first.tenant_id, "10000"), (first.tenant_id, "70000"), ("ten_x", "10009")):
+        with pytest.raises(InvalidValue):
+            debtor_accounts.set_debtor_accounts({tenant: number}, actor=OPERATOR, now=NOW)
+    debtor_accounts.set_debtor_accounts({first.tenant_id: "10005"}, actor=OPERATOR, now=NOW)
+    assert debtor_accounts.debtor_numbers()[first.tenant_id] == "10005"

@@ -6,10 +6,12 @@ from typing import Any
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from billing.domain.journal import JournalKey
 from billing.domain.journal_accounts import AccountNumber
-from billing.services.reports.accounting import journal_accounts
+from billing.services.reports.accounting import debtor_accounts, journal_accounts
+from billing.services.reports.accounting.debtor_accounts import DebtorAccount
 from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 from web.portal.actions import operator_api_call
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, form_page, operator_page
@@ -35,6 +37,7 @@ class JournalSettingsPage:
     values: dict[str, Any]
     accounts: list[AccountRow]
     version: int
+    debtors: list[DebtorAccount]
     calls: list[dict[str, str]]
 
     charts = CHART_NAMES
@@ -66,11 +69,18 @@ def _build_page(request: OperatorRequest, refusal: ProblemError | None) -> Journ
             for key, number in journal_accounts.account_list(found)
         ],
         version=found.version,
+        debtors=debtor_accounts.debtor_accounts(),
         calls=[operator_api_call(_("Journal settings"), "ops/journal-settings")],
     )
 
 
 def _save(request: OperatorRequest) -> str:
+    if "first_debtor" in request.POST:
+        first = _whole_number("first_debtor", request.POST["first_debtor"].strip()[:MAX_LENGTH])
+        count = debtor_accounts.number_debtors(first, actor=request.actor, now=request.now)
+        return ngettext("{count} tenant got a debtor account.", "{count} tenants got debtor accounts.", count).format(
+            count=count
+        )
     found = journal_accounts.journal_settings()
     wanted = {name: _typed_value(request, name) for name in journal_accounts.SETTING_NAMES}
     if request.POST.get("seen", "") != str(found.version):
@@ -93,6 +103,10 @@ def _typed_value(request: OperatorRequest, name: str) -> Any:
     text = request.POST.get(name, "").strip()[:MAX_LENGTH]
     if name not in journal_accounts.LIMITS:
         return text
+    return _whole_number(name, text)
+
+
+def _whole_number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise InvalidValue(name, _("The value is not a whole number."), fix=_("Enter digits only."))
     return int(text)

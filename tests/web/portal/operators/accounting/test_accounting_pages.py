@@ -135,3 +135,20 @@ def test_page_and_api_have_the_journal_of_any_days(operator: Client) -> None:
     assert operator.get(f"/api/v1/ops/accounting/2026-11/exports/journal{days}").content == seen.content
     refused = operator.get("/api/v1/ops/accounting/2026-11/exports/journal?first=October&last=2026-11-30")
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "first")
+
+
+def test_operators_number_debtors_by_page_and_set_one_by_api(operator: Client) -> None:
+    invoice = create_october_invoice(1000)
+    page = operator.post("/ops/accounting/settings/", {"first_debtor": "10000"}, follow=True).content.decode()
+    assert "1 tenant got a debtor account." in page
+    assert invoice.tenant_id in page
+    seen = operator.get("/api/v1/ops/journal-settings")
+    assert seen.json()["debtors"][0]["number"] == "10000"
+    changed = operator.patch(
+        "/api/v1/ops/journal-settings",
+        {"debtors": [{"tenant": invoice.tenant_id, "number": "20000"}]},
+        content_type="application/json",
+        headers={"If-Match": seen["ETag"]},
+    )
+    assert (changed.status_code, changed.json()["debtors"][0]["number"]) == (200, "20000")
+    assert operator.post("/ops/accounting/settings/", {"first_debtor": "9"}).status_code == 400
