@@ -42,7 +42,7 @@ def parse_broker_url(url: str) -> BrokerAddress:
 
 
 def _check_place(parts: SplitResult) -> None:
-    """Raise ValueError for a port or database that is no number; the client would find out at the first message."""
+    """Raise ValueError for a port or database that is no number."""
     try:
         is_place = parts.port != 0
     except ValueError:

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl
 
 
 def parse_url_options(query: str) -> dict[str, str]:
-    """Return the options; ValueError for one that is given twice or has no value, and so would have no effect."""
+    """Return the options; ValueError for a repeated or empty one."""
     options: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in options:

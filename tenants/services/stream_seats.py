@@ -23,7 +23,7 @@ def take_seat(process_id: str, tenant_id: str, *, held: Mapping[str, int], limit
 
 
 def keep_seats(process_id: str, held: Mapping[str, int], *, changed: Collection[str], now: datetime) -> None:
-    """Say that a process is alive, and write the seats of tenants whose number has changed.
+    """Record that a process is alive, and its changed numbers of seats.
 
     All are written if the process counted as dead.
     """
@@ -45,7 +45,7 @@ def forget_process(process_id: str) -> None:
 
 
 def delete_dead_processes(*, now: datetime) -> int:
-    """Delete processes that have not said for a while that they are alive; return how many."""
+    """Delete processes that are dead; return how many."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM stream_process WHERE alive_until < %s", [now - ALIVE])
         return int(cursor.rowcount)

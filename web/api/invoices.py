@@ -261,7 +261,7 @@ class InvoiceRows(RowViewSet):
     @extend_schema(responses=documents.XML, parameters=[documents.PROFILE], filters=False)
     @action(detail=True, pagination_class=None, renderer_classes=documents.RENDERERS)
     def xrechnung(self, request: Request, pk: str) -> HttpResponseBase:
-        """Return the final invoice as XRechnung (EN 16931, syntax CII), or as the Factur-X that its PDF contains.
+        """Return the final invoice as XRechnung (syntax CII) or Factur-X.
 
         Also for papers from before PDFs contained one; a stored PDF never changes. 409 if supplier or customer lack
         required details.

@@ -83,7 +83,7 @@ def file_response(name: str, media_type: str, content: bytes) -> HttpResponse:
 def month_export_response(
     kind: str, month: str, settings: JournalSettings, *, tenant: str, days: tuple[str, str], now: datetime
 ) -> HttpResponseBase:
-    """Return a file of a month for an accountant, in a staff scope; that of FOCUS is streamed.
+    """Return a month's file for an accountant, in a staff scope.
 
     A journal may be of other days. Raises JournalIncomplete if a batch cannot be made, and InvalidValue.
     """

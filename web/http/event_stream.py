@@ -77,7 +77,7 @@ class EventStreamApp:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
         tenant_id, batch = await sync_to_async(_read_first, thread_sensitive=False)(feed, headers, cursor)
-        async with self.seats.seat(tenant_id):
+        async with self.seats.hold_seat(tenant_id):
             await self._send_stream(feed, headers, cursor, batch, receive, send)
 
     async def _send_stream(

@@ -33,7 +33,7 @@ class StreamSeats:
         self._heartbeat: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def seat(self, tenant_id: str) -> AsyncIterator[None]:
+    async def hold_seat(self, tenant_id: str) -> AsyncIterator[None]:
         """Take a seat for a stream, or raise StreamRefused if the tenant has none left."""
         if not settings.EVENT_STREAMS_PER_TENANT:
             yield

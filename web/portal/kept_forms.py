@@ -27,7 +27,7 @@ def keep_form(request: HttpRequest, errors: Mapping[str, str]) -> None:
 
 
 def show_kept_form(request: HttpRequest, field: str) -> None:
-    """Hand the values that were sent to the page of this answer, with the field that is wrong.
+    """Hand the values that were sent to the page, with the wrong field.
 
     The page says itself what is wrong. Long texts are left to it as well.
     """

@@ -69,7 +69,7 @@ def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
 
 
 def e_invoice_file(of: Invoice | CreditNote, profile: str = XRECHNUNG) -> XmlFile:
-    """Return the electronic invoice of an invoice or credit note as XML; its stored PDF stays as it is.
+    """Return the electronic invoice of a document as XML.
 
     Raises EInvoiceImpossible if a party lacks details, and InvalidValue for an unknown profile.
     """

@@ -15,7 +15,7 @@ CARRIED_REASON = "As credit note {note} of the cancelled invoice {invoice}: {rea
 
 
 def credit_again(invoice: Invoice, *, now: datetime) -> list[CreditNote]:
-    """Credit of a new final invoice what its cancelled one was credited before, as far as its lines go.
+    """Credit a new invoice what its cancelled one had been credited.
 
     Call in the tenant's RLS scope, in the transaction that makes the invoice final.
     """

@@ -1,4 +1,4 @@
-"""Tax of bad debts: what is written off lowers the tax that is owed, and later money raises it again.
+"""Tax of bad debts: write-offs lower it, later money raises it.
 
 In Germany by § 17 UStG. Amounts are rounded half up; parts by what they add up to, so that all of them are
 exactly the tax that was written off.
@@ -21,14 +21,14 @@ def tax_in_due(invoice: Invoice) -> int:
 
 
 def recovered_tax(written: WriteOff, invoice: Invoice, minor: int) -> int:
-    """Return the tax in money that came in for a locked invoice after it was written off."""
+    """Return the tax in money received after the write-off of a locked invoice."""
     before = written.minor - (invoice.to_pay - invoice.received)
     wanted = half_up(written.tax * (before + minor), written.minor) - _recovered_so_far(written)
     return max(min(wanted, minor), 0)
 
 
 def tax_still_corrected(written: WriteOff, left: int) -> int:
-    """Return the tax in what is still written off, which is owed again if the write-off is undone."""
+    """Return the tax that is owed again if the write-off is undone."""
     return max(min(written.tax - _recovered_so_far(written), left), 0)
 
 

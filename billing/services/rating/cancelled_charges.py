@@ -1,4 +1,4 @@
-"""Charges of a cancelled invoice: those of its month as they were when it was cancelled.
+"""Charges of a cancelled invoice, as they were when it was cancelled.
 
 Charges are append-only, and only corrections add to a month that was opened again. So what an invoice said
 is its month's charges without the corrections that its stored bundle does not have.

@@ -30,7 +30,7 @@ class SpendRates:
 
     @property
     def usual(self) -> int:
-        """Return the median rate of the days before the last one, of steps in which something ran."""
+        """Return the median rate of earlier days in which something ran."""
         before = [each.nano_per_hour for each in self.steps if each.since < self.now - RECENT and each.nano_per_hour]
         return median_low(before) if before else 0
 

@@ -130,7 +130,7 @@ def _read_variables(lease: Lease, stored: dict[str, str]) -> tuple[dict[str, str
 
 
 def _read_template(lease: Lease) -> tuple[WorkloadTemplate | None, str]:
-    """Return a lease's saved template with the values of its variables, and why they cannot be read."""
+    """Return a lease's template with its variables, or why they are unreadable."""
     template = lease.saved_template
     if template is None:
         return None, ""

@@ -100,7 +100,7 @@ PROCESS = """
 
     async def hold():
         try:
-            async with StreamSeats().seat("ten_shared"):
+            async with StreamSeats().hold_seat("ten_shared"):
                 print("seated", flush=True)
                 await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
         except StreamRefused as refused:

@@ -59,7 +59,7 @@ def _find_credit_note(request: PageRequest, pk: str) -> CreditNote:
 
 @tenant_page("billing.read")
 def download_focus_month(request: PageRequest) -> Any:
-    """Download FOCUS of everything billed in a month, by default this one; streamed if it is large."""
+    """Download FOCUS of everything billed in a month, by default this one."""
     zone = ZoneInfo(request.tenant.time_zone)
     month = request.GET.get("month") or f"{request.now.astimezone(zone):%Y-%m}"
     if not MONTH.fullmatch(month):

@@ -160,7 +160,7 @@ def step_chart(
     limit: float = 0,
     limit_word: str = "",
 ) -> str:
-    """Draw averages of equal steps up to now as a filled line, and a limit as a named line."""
+    """Draw averages of equal steps as a filled line, and a limit."""
     scale = AxisScale(max([limit, *values], default=0))
     drawn = scale.grid(WIDTH, write)
     pitch = (WIDTH - LEFT) / max(len(values), 1)

@@ -26,7 +26,7 @@ class EInvoiceOffer:
 
 
 def offered_e_invoices(invoice: Invoice) -> EInvoiceOffer | None:
-    """Return what there is of a final invoice, or None of a draft or report; one query.
+    """Return what a final invoice offers; None of a draft or report.
 
     Call in the tenant's RLS scope.
     """

@@ -21,7 +21,7 @@ STARTS = charge_fields.COLUMNS.index("BillingPeriodStart")
 
 
 def month_csv(label: str, *, tenant_id: str = "") -> Iterator[str]:
-    """Yield the CSV of a month such as `2026-10` in chunks; of all tenants unless one is given.
+    """Yield the CSV of a month such as `2026-10` in chunks.
 
     No transaction is open between the invoices, however slowly they are consumed. Call as the login role.
     """
@@ -49,7 +49,7 @@ def _invoices_of(label: str, tenant_id: str) -> list[tuple[str, str]]:
 
 
 def _month_starts(invoice: Invoice, label: str) -> set[str]:
-    """Return how the month's begin is written in the rows of an invoice and its credit notes."""
+    """Return the spellings of the month's begin in its rows."""
     middle = datetime.fromisoformat(f"{label}-15").replace(tzinfo=UTC)
     starts = {month_of(invoice.period.time_zone, middle).start}
     if invoice.period.label == label:

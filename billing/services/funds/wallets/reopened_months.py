@@ -1,4 +1,4 @@
-"""Money of a prepaid tenant that a cancelled invoice gave back: kept for the one that replaces it."""
+"""Prepaid money of cancelled invoices, kept for those that replace them."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""VAT of bad debts: what write-offs and later money change, by rate as the invoice has it."""
+"""VAT that write-offs and later money change, by rate."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ports.postgres.sql_statements import query_rows
 
 @dataclass(frozen=True, slots=True)
 class BadDebt:
-    """A change of a month at one rate of an invoice; minor units, negative for a write-off."""
+    """A month's change at one rate; minor units, negative for a write-off."""
 
     month: str
     treatment: str

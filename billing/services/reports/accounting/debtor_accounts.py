@@ -46,7 +46,7 @@ def debtor_accounts() -> list[DebtorAccount]:
 
 @transaction.atomic
 def set_debtor_accounts(wanted: Mapping[str, str], *, actor: Actor, now: datetime) -> None:
-    """Set or change accounts by tenant; an account in the accountant's books is never taken away.
+    """Set or change the debtor accounts of tenants; none is taken away.
 
     Raises InvalidValue for unknown tenants, numbers that are no debtor's, and those of other tenants.
     """
@@ -69,7 +69,7 @@ def set_debtor_accounts(wanted: Mapping[str, str], *, actor: Actor, now: datetim
 
 @transaction.atomic
 def number_debtors(first: int, *, actor: Actor, now: datetime) -> int:
-    """Give each tenant with receivables and no account the next free number from `first` on; return how many.
+    """Number tenants with receivables from `first` on; return how many.
 
     Tenants are numbered in the order in which they were created. Repeating it numbers only new ones.
     """

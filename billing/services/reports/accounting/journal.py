@@ -50,7 +50,7 @@ def journal_month(label: str, settings: JournalSettings) -> JournalMonth:
 
 
 def journal_days(first: date, last: date, settings: JournalSettings) -> JournalMonth:
-    """Return any days, both included; raise InvalidValue if they are not in order or too many."""
+    """Return the days, both included; InvalidValue for too many or none."""
     if not timedelta(0) <= last - first <= MAX_DAYS:
         raise InvalidValue(
             "last",

@@ -55,7 +55,7 @@ def declined_signal(tenant: Tenant, *, now: datetime) -> RiskSignal:
 
 
 def spend_rate_signal(burn: int, rates: SpendRates, currency: str) -> RiskSignal:
-    """Return whether the spend rate is a multiple of what was usual in the last week."""
+    """Return whether the spend rate is far above last week's usual one."""
     name, usual = _("Spend rate"), rates.usual
     now_text = _("{price}/h").format(price=formatting.format_price(burn, currency))
     if not usual:

@@ -1,5 +1,6 @@
 """Chart of a tenant's spend rate over the last days."""
 
+from datetime import date
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,9 +12,10 @@ from web.ui import formatting
 
 
 def rate_track(rates: SpendRates, burn: int, *, limit: int, tenant: Tenant) -> dict[str, Any]:
-    """Return the points, days and limit of the chart; a limit far above every point is left out."""
+    """Return the points, days and limit, unless it is far above."""
     zone, count = ZoneInfo(tenant.time_zone), len(rates.steps)
-    ticks, shown = [], set()
+    ticks: list[tuple[float, str]] = []
+    shown: set[date] = set()
     for i, each in enumerate(rates.steps):
         day = (each.since + STEP / 2).astimezone(zone).date()
         if day not in shown and shown:
