@@ -1,6 +1,8 @@
 """Write off what is due on an invoice, or make it due again, for operators."""
 
+from django.contrib import messages
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -22,6 +24,9 @@ def write_off(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then write off what is due on an invoice."""
     found = _find_invoice(pk)
     due = Money(found.due, found.currency)
+    if request.method == "GET" and not found.due:
+        messages.warning(request, _("Nothing is due on invoice {found}.").format(found=found))
+        return redirect("ops-invoice", pk=pk)
 
     def act(why: str) -> str:
         written = write_offs.write_off_invoice(found, why=why, actor=request.actor, now=request.now)

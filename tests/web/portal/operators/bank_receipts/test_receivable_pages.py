@@ -101,6 +101,8 @@ def test_invoice_is_written_off_and_made_due_again(operator: Client) -> None:
     assert "Write off" in page_words(operator.get(page))
     operator.post(f"{page}write-off/", {"reason": "insolvent"})
     assert reload_invoice(invoice).status == "uncollectible"
+    again = operator.get(f"{page}write-off/")
+    assert again["Location"] == page, "nothing is left to write off"
     assert "Make due again" in page_words(operator.get(page))
     operator.post(f"{page}reinstate/", {"reason": "they answered"})
     assert reload_invoice(invoice).status == "finalized"
