@@ -135,6 +135,7 @@ class Row:
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
     part: Part = SAME
     bodiless: tuple[str, ...] = ()  # methods to which operators need send nothing
+    by_token: bool = False  # about the token of the request: signed in by session there is none
 
     def project_only_roles(self, method: str) -> frozenset[str]:
         """Return the roles that have access when held on one project only."""
@@ -1173,6 +1174,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True, PATCH=STAFF, bodiless=("PATCH",)),
     "api/v1/ops/tenants/<str:pk>/payment-terms": Row("fleet", {"PATCH": STAFF}, thing="tenant", writes_on_get=True),
     "api/v1/ops/tokens": fleet(POST=STAFF, audited=True),
+    "api/v1/ops/tokens/current": Row("fleet", {"GET": STAFF}, writes_on_get=True, by_token=True),
     "api/v1/ops/tokens/<str:pk>": fleet(thing="operators' token", audited=True, DELETE=STAFF, bodiless=("DELETE",)),
     "api/v1/ops/tenants/<str:pk>/release": Row("fleet", {"POST": STAFF}, thing="tenant", writes_on_get=True),
     "api/v1/ops/tenants/<str:pk>/currency": Row("fleet", {"POST": STAFF}, thing="tenant", writes_on_get=True),

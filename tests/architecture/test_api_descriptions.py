@@ -26,7 +26,7 @@ def promised(described: Any, route: str) -> Any:
 def test_every_get_response_matches_its_described_schema(settings: Any, kind: str, visitor: str) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     who, described, wrong = Visitors(), json.loads(openapi_document()), {}
-    looked = [(route, row) for route, row in rows(kind) if "GET" in row.methods]
+    looked = [(route, row) for route, row in rows(kind) if "GET" in row.methods and not row.by_token]
     for route, row in looked:
         response = VisitorRequest(who, row, visitor, "GET", address_with_own_ids(who, route, row))
         response.expect(response.status == 200, why="it shall be looked at")

@@ -2,6 +2,7 @@
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -9,7 +10,7 @@ from tenants.domain.operator_scopes import OPERATOR_SCOPES
 from tenants.domain.single_line_text import NAME_LENGTH
 from tenants.models import OperatorToken
 from tenants.services import operator_tokens
-from tenants.services.errors import NotAllowed
+from tenants.services.errors import Fix, NotAllowed, ObjectNotFound
 from web.api.base_views import validated_body
 from web.api.operators.base_views import CrossTenantViewSet
 from web.api.serializer_fields import StrictSerializer
@@ -46,6 +47,7 @@ class OperatorTokenViewSet(CrossTenantViewSet):
     serializer_class, audit_action, area = OperatorTokenOut, "tokens", "system"
     rows = OperatorToken.objects.select_related("user")
     filters = {"revoked": QueryFilter("revoked_at__isnull", "flag_not")}
+    without_scope = frozenset({"current"})
 
     @extend_schema(request=OperatorTokenCreate, responses={201: CreatedOperatorTokenOut})
     @idempotent(hide=("token",))
@@ -56,6 +58,17 @@ class OperatorTokenViewSet(CrossTenantViewSet):
         token.token = text  # type: ignore[attr-defined]
         location = f"/api/v1/ops/tokens/{token.pk}"
         return Response(CreatedOperatorTokenOut(token).data, status=201, headers={"Location": location})
+
+    @extend_schema(operation_id="ops_tokens_current", responses=OperatorTokenOut, filters=False)
+    @action(detail=False, pagination_class=None, filter_backends=[])
+    def current(self, request: Request) -> Response:
+        """Return the token you send: its scopes and expiry. It needs no scope; signed in by session there is none."""
+        if not isinstance(request.auth, OperatorToken):
+            raise ObjectNotFound(
+                "You are signed in by session, not by a token.",
+                fix=Fix("List the tokens of operators.", "GET", "/api/v1/ops/tokens"),
+            )
+        return Response(OperatorTokenOut(request.auth).data)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Revoke a token for good."""

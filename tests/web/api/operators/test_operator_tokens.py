@@ -41,6 +41,16 @@ def test_a_token_reads_what_its_scope_names(operator: Client, kestrel: TenantCon
     )
 
 
+@pytest.mark.parametrize("scope", ["tenants:read", "fleet:write"])
+def test_any_token_says_what_it_is(operator: Client, scope: str) -> None:
+    made = issue(operator, scope)
+    answer = ApiClient(made["token"]).get(f"{TOKENS}/current")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["id"], found["scopes"], "token" in found) == (made["id"], [scope], False)
+    assert operator.get(f"{TOKENS}/current").status_code == 404, "signed in, not by a token"
+
+
 def test_a_token_that_may_read_changes_nothing(operator: Client, kestrel: TenantContext) -> None:
     api = ApiClient(issue(operator, "tenants:read")["token"])
     path = f"/api/v1/ops/tenants/{kestrel.tenant.pk}"
