@@ -305,6 +305,8 @@ PAGES = (
 def test_the_number_of_queries_does_not_grow_with_the_rows(
     sim: Simulation, kestrel: TenantContext, operator: Client, path: str
 ) -> None:
+    sim.create_lease(simulation.create_tenant("Tenant of few"), simulation.offering("1g.10gb"))
+    sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     operator.get(f"/ops/{path}")
     few = queries_of(operator, f"/ops/{path}")
     for number in range(3):
