@@ -177,6 +177,18 @@ TENANT_FILTER = {"tenant": QueryFilter("tenant_id")}  # operators' lists are fil
 CREATE, CHANGE, DELETE = "create", "partial_update", "destroy"  # routed by their names
 
 
+# Services and forms of pages name some fields otherwise.
+BODY_NAMES = {
+    "price": ("price_per_hour",),
+    "rate": ("percent",),
+    "payment": ("payment_terms",),
+    "at": ("until",),
+    "since": ("since_day",),
+    "until": ("expires_at",),
+    "most": ("max_redemptions",),
+}
+
+
 @dataclass(frozen=True)
 class OperatorAct:
     """An act of operators, decorating the method that calls the service.
@@ -200,7 +212,10 @@ class OperatorAct:
             with view.read_scope():
                 about = () if pk is None else (self.find(pk) if self.find else view.find_row(),)
             body = (validated_body(self.body, request, partial=act.__name__ == CHANGE),) if self.body else ()
-            done = act(view, *about, *body)
+            try:
+                done = act(view, *about, *body)
+            except InvalidValue as error:
+                raise self._named_by_body(error) from error
             if done is None:
                 return Response(status=204)
             with view.read_scope():
@@ -215,6 +230,14 @@ class OperatorAct:
         routed: Callable[..., Response] = respond if name in (CHANGE, DELETE) else idempotent()(respond)
         routed = routed if name in (CREATE, CHANGE, DELETE) else self._route(routed)
         return extend_schema(request=self.body, responses=self._answers(name), description=self.description)(routed)
+
+    def _named_by_body(self, error: InvalidValue) -> InvalidValue:
+        """Return the error with the body's name of its field."""
+        fields = self.body().fields if self.body else {}
+        name = next((each for each in BODY_NAMES.get(error.field, ()) if each in fields), "")
+        if error.field in fields or not name:
+            return error
+        return InvalidValue(name, error.detail, fix=error.fix)
 
     def _answers(self, name: str) -> Any:
         if name == DELETE:

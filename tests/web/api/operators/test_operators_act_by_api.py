@@ -56,6 +56,24 @@ def test_an_empty_change_changes_nothing(operator: Client, kestrel: TenantContex
     assert patch_json(operator, path, {}).json() == before
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("tax-rates", {"jurisdiction": "DE", "percent": "101", "since_day": "2026-01-01"}, "percent"),
+        ("tax-rates", {"jurisdiction": "DE", "percent": "19", "since_day": "1066-01-01"}, "since_day"),
+        ("commitments", {"units": 1, "price_per_hour": "x"}, "price_per_hour"),
+        ("commitments", {"units": 1, "price_per_hour": "0"}, "price_per_hour"),
+        ("grants", {"amount": "1.00", "reason": WHY, "expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
+    ],
+)
+def test_an_error_names_the_field_as_the_body_does(
+    operator: Client, kestrel: TenantContext, path: str, body: dict[str, Any], field: str
+) -> None:
+    of_tenant = {} if path == "tax-rates" else {"tenant": kestrel.tenant.pk, "offering": offering("1g.10gb").pk}
+    refused = post_keyed(operator, f"{API}/ops/{path}", body | of_tenant)
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, field), refused.content
+
+
 def test_payment_terms_are_changed_one_by_one(operator: Client, kestrel: TenantContext) -> None:
     path = f"{API}/ops/tenants/{kestrel.tenant.pk}/payment-terms"
     done = patch_json(operator, path, {"payment_terms": "prepaid", "reason": WHY}).json()
