@@ -116,7 +116,7 @@ class RelocationPlanOut(serializers.ModelSerializer[RelocationPlan]):
 
 
 class PlanningOut(serializers.Serializer[Any]):
-    clusters = serializers.IntegerField(help_text="How many clusters are planned.")
+    cluster_count = serializers.IntegerField(help_text="How many clusters are planned.")
 
 
 class RelocationPlanChange(StrictSerializer):
