@@ -176,6 +176,7 @@ OPS_NAV: NavPlan = (
             ("ops-queue", gettext_noop("Queue"), "hourglass"),
             ("ops-approvals", gettext_noop("Approvals"), "circle-check"),
             ("ops-invoices", gettext_noop("Invoices"), "receipt"),
+            ("ops-credit-notes", gettext_noop("Credit notes"), "receipt"),
             ("ops-bank-receipts", gettext_noop("Bank transfers"), "coin-euro"),
             ("ops-disputes", gettext_noop("Disputes"), "help"),
             ("ops-corrections", gettext_noop("Corrections"), "edit"),
