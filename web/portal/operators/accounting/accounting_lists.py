@@ -2,6 +2,7 @@
 
 from django.utils.translation import gettext_lazy
 
+from billing.services.reports.accounting.debtor_accounts import DebtorAccount
 from billing.services.reports.accounting.month_end import (
     AGEING_HEADS,
     DEFERRED_HEADS,
@@ -39,6 +40,18 @@ def _customer_cells(each: VatLine) -> tuple[object, ...]:
     return each.tenant_id, each.tenant, each.vat_id, each.country, each.currency, csv_money(each.net, each.currency)
 
 
+def _debtor_cells(each: DebtorAccount) -> tuple[object, ...]:
+    return each.tenant_id, each.tenant, each.number
+
+
+DEBTOR_LIST = OperatorList(
+    name="debtor-accounts",
+    heads="tenant tenant_name account",
+    cells=_debtor_cells,
+    tenant="tenant_id",
+    tenant_name="tenant",
+    search=("number", "tenant"),
+)
 OPEN_LIST = OperatorList(
     name="open",
     heads=" ".join(AGEING_HEADS),

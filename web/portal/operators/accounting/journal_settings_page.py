@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -11,9 +10,10 @@ from django.utils.translation import ngettext
 from billing.domain.journal import JournalKey
 from billing.domain.journal_accounts import AccountNumber
 from billing.services.reports.accounting import debtor_accounts, journal_accounts
-from billing.services.reports.accounting.debtor_accounts import DebtorAccount
 from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 from web.portal.actions import operator_api_call
+from web.portal.operators.accounting.accounting_lists import DEBTOR_LIST
+from web.portal.operators.operator_lists import FilteredList, read_lists, wants_csv
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, form_page, operator_page
 
 NUMBER_PREFIX, KEY_PREFIX = "number-", "key-"
@@ -37,15 +37,17 @@ class JournalSettingsPage:
     values: dict[str, Any]
     accounts: list[AccountRow]
     version: int
-    debtors: list[DebtorAccount]
+    debtors: FilteredList
     calls: list[dict[str, str]]
 
     charts = CHART_NAMES
 
 
 @operator_page("accounting.settings", methods=SAFE_OR_POST)
-def edit_journal_settings(request: OperatorRequest) -> HttpResponse:
+def edit_journal_settings(request: OperatorRequest) -> Any:
     """Show the settings; a POST changes them."""
+    if wants_csv(request):
+        return read_lists(request, DEBTOR_LIST).csv((DEBTOR_LIST, debtor_accounts.debtor_accounts))
     return form_page(
         request,
         "operators/accounting/journal_settings.html",
@@ -69,7 +71,7 @@ def _build_page(request: OperatorRequest, refusal: ProblemError | None) -> Journ
             for key, number in journal_accounts.account_list(found)
         ],
         version=found.version,
-        debtors=debtor_accounts.debtor_accounts(),
+        debtors=read_lists(request, DEBTOR_LIST).read(DEBTOR_LIST, debtor_accounts.debtor_accounts()),
         calls=[operator_api_call(_("Journal settings"), "ops/journal-settings")],
     )
 
