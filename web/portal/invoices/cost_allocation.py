@@ -44,7 +44,7 @@ def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocati
     groupings = [("project", _("Project")), ("user", _("User")), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
     grouping = chosen_value(request, "by", dict(groupings), "project")
     by, tag = ("tag", grouping.removeprefix(TAG_PREFIX)) if grouping.startswith(TAG_PREFIX) else (grouping, "")
-    parameters = {"by": by, "tag": tag} if tag else {"by": by}
+    parameters = {"group_by": by, "tag": tag} if tag else {"group_by": by}
     return CostAllocation(
         shares=allocate_cost(invoice, by=by, tag=tag),
         key_heading=dict(groupings)[grouping],

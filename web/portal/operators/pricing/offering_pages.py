@@ -266,7 +266,7 @@ def build_offering_page(
             operator_api_call(
                 _("Simulated price"),
                 f"ops/offerings/{found.pk}/preview",
-                per_hour=query.get("try", ""),
+                price_per_hour=query.get("try", ""),
                 model=query.get("model", ""),
                 tiers=";".join(query.get("tiers", "").splitlines()),
             ),

@@ -93,7 +93,7 @@ class TenantPricePage:
                 _("Simulated price"),
                 f"ops/offerings/{self.offering.pk}/preview",
                 tenant=self.typed.get("tenant", ""),
-                per_hour=self.typed.get("try", ""),
+                price_per_hour=self.typed.get("try", ""),
             ),
         ]
 
