@@ -1,0 +1,1 @@
+"""Readings of GPUs: units, validity, counters and faults."""
