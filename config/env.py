@@ -308,6 +308,15 @@ class EnvironmentSettings(BaseSettings):
     log_retention_days: int = Field(
         default=30, ge=1, le=3650, description="Days for which the log of a lease is kept after its end."
     )
+    telemetry_sample_days: int = Field(
+        default=7, ge=1, le=90, description="Days for which samples of GPUs (one per ten seconds) are kept."
+    )
+    telemetry_minute_days: int = Field(
+        default=60, ge=1, le=400, description="Days for which the minutes that samples are rolled up to are kept."
+    )
+    telemetry_hour_days: int = Field(
+        default=1095, ge=31, le=3650, description="Days for which the hours that minutes are rolled up to are kept."
+    )
     relocation_notice_s: int = Field(
         default=900,
         ge=0,

@@ -368,6 +368,8 @@ NODE_UNREACHABLE_TIMEOUT_S = env.node_unreachable_timeout_s
 LEASE_END_NOTICES_S = env.lease_end_notices_s
 LOG_MAX_BYTES = env.log_max_bytes
 LOG_RETENTION_DAYS = env.log_retention_days
+# Of samples, minutes and hours.
+TELEMETRY_RETENTION_DAYS = (env.telemetry_sample_days, env.telemetry_minute_days, env.telemetry_hour_days)
 RELOCATION_NOTICE_S = env.relocation_notice_s
 CURRENCY = env.currency
 SUPPLIER = {

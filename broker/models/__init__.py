@@ -16,6 +16,7 @@ from broker.models.repartitions import Repartition, RepartitionLogEntry
 from broker.models.secrets import Secret, SecretKind, SecretVersion
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.spot_reclaims import PromisedSlot, ReclaimNotice, SpotReclaim
+from broker.models.telemetry import GpuHour, GpuMinute, GpuSample, GpuSlot, SampleBatch
 from broker.models.transitions import Transition
 from broker.models.volumes import Volume, VolumeSizeChange
 
@@ -28,7 +29,11 @@ __all__ = [
     "ClusterWatch",
     "Gpu",
     "GpuHealth",
+    "GpuHour",
+    "GpuMinute",
     "GpuModel",
+    "GpuSample",
+    "GpuSlot",
     "ImagePrepull",
     "Installation",
     "InventoryChange",
@@ -55,6 +60,7 @@ __all__ = [
     "RelocationPlan",
     "Repartition",
     "RepartitionLogEntry",
+    "SampleBatch",
     "SavedTemplate",
     "ScheduledRun",
     "ScheduledRunResult",

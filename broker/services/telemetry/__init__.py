@@ -1,0 +1,1 @@
+"""Storing what GPUs do, and rolling it up."""
