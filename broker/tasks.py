@@ -16,6 +16,7 @@ from broker.services.reconciler import lease_reconciler
 from broker.services.relocation import plan_proposals
 from broker.services.relocation import plan_reconciler as moving
 from broker.services.repartition import repartition_planner, repartition_reconciler
+from broker.services.telemetry import partitions, sample_rollups, simulated_samples
 from broker.services.volumes import volume_lifecycle
 from ports import clock, outbox
 from ports.outbox import task
@@ -151,3 +152,19 @@ def reconcile_relocation_plan(plan_id: str) -> None:
 @task("broker.plan_relocations")
 def plan_relocations(cluster_id: str) -> None:
     plan_proposals.propose_plans(cluster_id, now=clock.now())
+
+
+@task("broker.sample_simulated_gpus")
+def sample_simulated_gpus() -> None:
+    simulated_samples.sample_simulated_gpus(now=clock.now())
+
+
+@task("broker.roll_up_samples")
+def roll_up_samples() -> None:
+    sample_rollups.roll_up_samples(now=clock.now())
+
+
+@task("broker.keep_telemetry_partitions")
+def keep_telemetry_partitions() -> None:
+    """Create the partitions of the next days and drop those past retention."""
+    partitions.keep_partitions(now=clock.now())

@@ -318,6 +318,13 @@ CELERY_BEAT_SCHEDULE = {
     "run-schedules": {"task": "broker.run_schedules", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "delete-old-logs": {"task": "broker.delete_old_logs", "schedule": 3600.0, "options": {"expires": 3600}},
+    "sample-simulated-gpus": {"task": "broker.sample_simulated_gpus", "schedule": 10.0, "options": {"expires": 10}},
+    "roll-up-samples": {"task": "broker.roll_up_samples", "schedule": 60.0, "options": {"expires": 60}},
+    "keep-telemetry-partitions": {
+        "task": "broker.keep_telemetry_partitions",
+        "schedule": 3600.0,
+        "options": {"expires": 3600},
+    },
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
     "delete-expired-rows": {"task": "tenants.delete_expired_rows", "schedule": 3600.0, "options": {"expires": 3600}},
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},

@@ -15,7 +15,7 @@ from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
 from web.portal.launch_templates import template_pages
 from web.portal.lease_arrays import array_pages
-from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page, terminal_page
+from web.portal.leases import lease_actions, lease_list_page, lease_pages, log_page, metrics_page, terminal_page
 from web.portal.offerings import catalogue_page
 from web.portal.payments import payment_page
 from web.portal.problems import problem_pages
@@ -37,6 +37,7 @@ urlpatterns = [
     path("leases/<str:pk>/", lease_pages.show_lease, name="lease"),
     path("leases/<str:pk>/logs/", log_page.show_log, name="lease-log"),
     path("leases/<str:pk>/logs/download/", log_page.download_log, name="lease-log-download"),
+    path("leases/<str:pk>/metrics/", metrics_page.show_lease_metrics, name="lease-metrics"),
     path("leases/<str:pk>/terminal/", terminal_page.show_terminal, name="lease-terminal"),
     path("leases/<str:pk>/simulated-page/", terminal_page.show_simulated_page, name="lease-simulated-page"),
     path("leases/<str:pk>/row/", lease_pages.show_lease_row, name="lease-row"),
