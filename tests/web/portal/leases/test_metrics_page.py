@@ -76,4 +76,5 @@ def test_two_neighbours_on_a_gpu_have_values_of_their_own(portal: PortalSession)
         ]
     used = [[point.memory_used_mib for point in points] for points in series]
     assert used[0] != used[1]
-    assert None not in used[0] and len(used[0]) == 24
+    assert None not in used[0]
+    assert len(used[0]) == 24
