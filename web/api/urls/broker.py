@@ -5,6 +5,7 @@ from django.urls import path
 from web.api.events import EventViewSet
 from web.api.lease_arrays import LeaseArrayViewSet
 from web.api.lease_logs import LeaseLogViewSet
+from web.api.lease_metrics import LeaseMetricsViewSet
 from web.api.lease_schedules import LeaseScheduleViewSet
 from web.api.leases import LeaseViewSet
 from web.api.offerings import GpuModelViewSet, OfferingViewSet
@@ -43,6 +44,7 @@ router.register("ops/allocations", OperatorAllocationViewSet, "api-ops-allocatio
 
 # Collections with one row for each lease.
 urlpatterns = [
+    path("leases/<str:pk>/metrics", LeaseMetricsViewSet.as_view({"get": "retrieve"}), name="api-lease-metrics"),
     path("leases/<str:pk>/logs", LeaseLogViewSet.as_view({"get": "retrieve"}), name="api-lease-logs"),
     path("leases/<str:pk>/logs/download", LeaseLogViewSet.as_view({"get": "download"}), name="api-lease-log-download"),
     *router.urls,

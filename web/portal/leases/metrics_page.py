@@ -15,6 +15,7 @@ from broker.domain.telemetry.throttling import throttle_words
 from broker.models import Lease
 from broker.services.telemetry import lease_metrics
 from broker.services.telemetry.lease_metrics import LeaseMetrics, MetricsPoint, MetricsScope
+from tenants.services.errors import ObjectNotFound
 from web.http.query_strings import LinkOption, chosen_value, link_options
 from web.portal.leases.lease_pages import find_lease_row
 from web.portal.leases.lease_tabs import lease_tabs
@@ -89,6 +90,8 @@ class LeaseMetricsPage:
 @tenant_page("leases.read")
 def show_lease_metrics(request: PageRequest, pk: str) -> HttpResponse:
     lease = find_lease_row(request, pk).lease
+    if not lease.offering.has_gpu:
+        raise ObjectNotFound(_("This lease has no GPU."), fix=_("Open its overview."))
     chosen = chosen_value(request, "range", RANGES, USUAL_RANGE)
     since, until = lease_metrics.window(lease, None if chosen == ALL else float(chosen), now=request.now)
     found = lease_metrics.read_lease_metrics(lease, since=since, until=until)
@@ -137,6 +140,8 @@ def build_charts(lease: Lease, metrics: LeaseMetrics, time_zone: str) -> Iterato
                 "size": 58,
                 "series": [{"colour": colour, "fill": True}],
                 "marks": list(_marks(metrics)),
+                "since": int(metrics.since.timestamp()),
+                "until": int(metrics.until.timestamp()),
                 "rows": [times, values],
             },
             description=_("%(label)s between %(least)s and %(most)s %(unit)s")
