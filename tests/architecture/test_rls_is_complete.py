@@ -79,6 +79,7 @@ OF_NO_TENANT = {
         ),
         *("broker_relocationplan", "broker_relocationlogentry", "broker_installation", "broker_orphan"),
         *("broker_spotreclaim", "broker_promisedslot"),
+        *("broker_gpuslot", "broker_samplebatch", "broker_gpusample", "broker_gpuminute", "broker_gpuhour"),
     },
     "what a cluster says of our objects in it, by the names we gave them; tenants are shown none of it": {
         *("broker_clusterobject", "broker_simulatedpod", "broker_simulatedvolume", "broker_simulatednode"),
@@ -124,6 +125,7 @@ VIEWS = {
 FUNCTIONS = {
     *("knock_with_token", "knock_with_user", "refuse_other_currency"),
     "refresh_lease_statistics",  # it reads, and returns nothing
+    *("create_telemetry_partition", "drop_telemetry_partitions"),  # only the owner has partitions; whole days
     *("open_balance", "open_platform_account", "post_transfers"),  # triggers of the ledger
 }
 

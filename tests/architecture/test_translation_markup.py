@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = "styleguide"  # invented text that only developers read
 BRAND = {"gpubroker", "gpb_"}
-UNITS = {"CSV", "FOCUS", "GB", "GiB", "PDF", "UTC", "h", "p50", "p95", "s"}
+UNITS = {"CSV", "FOCUS", "GB", "GiB", "PDF", "UTC", "h", "p50", "p95", "s", "kWh", "W"}
 
 COMMENT = r"\{% comment %\}.*?\{% endcomment %\}|\{#.*?#\}|<!--.*?-->|<!doctype[^>]*>"
 MARKED = r"\{% blocktranslate\b.*?\{% endblocktranslate %\}"

@@ -25,7 +25,7 @@ def microseconds(at: datetime) -> int:
 
 
 def encode_rows(codes: str, columns: Sequence[Sequence[int] | None]) -> bytes:
-    """Encode rows given by columns; a column that is None is NULL in all of them.
+    """Encode rows given by columns; a column of None is NULL.
 
     `codes` has one letter per column: h, i or q.
     """

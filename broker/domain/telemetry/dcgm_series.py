@@ -1,4 +1,4 @@
-"""Readings and XIDs from the series of dcgm-exporter 2.x to 4.x, read directly or through Prometheus.
+"""Readings and XIDs from the series of dcgm-exporter 2.x to 4.x.
 
 Sources of the forms: tests/vendors/dcgm_metrics.txt. What differs between versions and installations:
 - an idle GPU has empty labels of a pod, or none; a scrape may rename a workload's labels to exported_*;

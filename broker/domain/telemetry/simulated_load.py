@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 
-from broker.domain.telemetry.throttling import ThrottleReason
+from broker.domain.telemetry.throttle_reasons import ThrottleReason
 
 SESSION_S = 1500  # a notebook is busy or idle for so long at a time
 SESSIONS_BUSY = 0.45
@@ -32,13 +32,13 @@ FULL_CLOCK_MHZ, IDLE_CLOCK_MHZ = 1980, 345
 
 @dataclass(frozen=True, slots=True)
 class SliceLoad:
-    """What a program does on its slice at one time, per mille but for the memory."""
+    """What a program does on its slice at one time, per mille."""
 
     engine_active: int
     sm_active: int
     tensor_active: int
     dram_active: int
-    memory_share: float  # of the slice's memory
+    memory_share: float  # of the slice's memory, from 0 to 1
 
 
 @dataclass(frozen=True, slots=True)

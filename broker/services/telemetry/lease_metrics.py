@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from django.db import connection
 
-from broker.domain.telemetry.throttling import PROVIDER_REASONS
+from broker.domain.telemetry.throttle_reasons import PROVIDER_REASONS
 from broker.models import Lease
 from ports.postgres.sql_statements import load_sql
 
@@ -66,15 +67,15 @@ class LeaseMetrics:
 
 
 def read_lease_metrics(lease: Lease, *, since: datetime, until: datetime, step_s: int | None = None) -> LeaseMetrics:
-    """Read a lease's use in a window; without a step, the finest that gives at most 1,500 points."""
+    """Read a lease's use in a window, at a step or one that fits."""
     step = step_s or usual_step((until - since).total_seconds())
     table = next((table for below, table in TABLES if step < below), HOURS)
-    values = {
+    values: dict[str, Any] = {
         "lease": lease.pk,
         "since": since,
         "until": until,
         "step": step,
-        "grid": lease.offering.gpu_model.memory_grid or 1,
+        "grid": (lease.offering.gpu_model.memory_grid if lease.offering.gpu_model else 0) or 1,
     }
     with connection.cursor() as cursor:
         cursor.execute(load_sql("broker/telemetry/lease_series").replace("{table}", table), values)
@@ -87,24 +88,28 @@ def usual_step(seconds: float) -> int:
     return next((step for step in STEPS_S if seconds / step <= MOST_POINTS / 4), STEPS_S[-1])
 
 
-def _joined(rows: list[tuple[object, ...]], since: datetime, until: datetime, step: int) -> LeaseMetrics:
-    """Take activity and memory of the slice where it is known, and the rest of its GPU."""
+def _joined(rows: list[tuple[Any, ...]], since: datetime, until: datetime, step: int) -> LeaseMetrics:
+    """Join the slice's own activity and memory with its GPU's power.
+
+    Where the slice itself is not measured, all of it is the GPU's.
+    """
     own = {row[0]: row for row in rows if row[1]}
     gpus = {row[0]: row for row in rows if not row[1]}
     has_own = any(row[3] is not None or row[8] is not None for row in own.values())
     points = []
-    for at in sorted({*own, *gpus}):  # type: ignore[type-var]
+    for at in sorted({*own, *gpus}):
         use = own.get(at) if has_own else gpus.get(at, own.get(at))
         whole = gpus.get(at, own.get(at))
         used = use[3:9] if use else (None,) * 6
-        power, temperature, reasons = whole[9:12] if whole else (None, None, None)
-        points.append(MetricsPoint(at, *map(_whole, (*used, power, temperature)), throttle_reasons=reasons or 0))
+        engine, engine_max, sm, tensor, dram, memory = map(_whole, used)
+        power, temperature, reasons = map(_whole, whole[9:12]) if whole else (None, None, None)
+        points.append(MetricsPoint(at, engine, engine_max, sm, tensor, dram, memory, power, temperature, reasons or 0))
     scope = MetricsScope.SLICE if has_own else MetricsScope.GPU if points else MetricsScope.NONE
     return LeaseMetrics(since, until, step, scope, points)
 
 
-def _whole(value: object) -> int | None:
-    return None if value is None else int(value)  # type: ignore[call-overload]
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
 
 
 def window(lease: Lease, hours: float | None, *, now: datetime) -> tuple[datetime, datetime]:

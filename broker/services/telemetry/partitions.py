@@ -18,7 +18,7 @@ def create_partitions(days: set[date]) -> None:
 
 
 def keep_partitions(*, now: datetime) -> int:
-    """Create the partitions of the next days, drop those past retention; return how many were dropped."""
+    """Create the next days' partitions and drop old ones; return how many."""
     today = now.date()
     create_partitions({today + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1)})
     with connection.cursor() as cursor:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from django.db import connection, transaction
 
-from broker.domain.telemetry.throttling import PROVIDER_REASONS
+from broker.domain.telemetry.throttle_reasons import PROVIDER_REASONS
 from broker.models import GpuSlot, SampleBatch
 from ports.postgres.sql_statements import load_sql
 
@@ -29,7 +30,7 @@ class _Range:
 
 
 def roll_up_samples(*, now: datetime) -> int:
-    """Compute the minutes that batches touched and that are over, and their hours; return how many batches."""
+    """Compute minutes and hours from new batches; return how many batches."""
     done = 0
     while found := _roll_up_some(now.replace(second=0, microsecond=0)):
         done += found
@@ -79,6 +80,6 @@ def _hour(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)
 
 
-def _run(name: str, values: dict[str, object]) -> None:
+def _run(name: str, values: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(load_sql(f"broker/{name}"), values)

@@ -20,6 +20,9 @@ COLUMNS = {
 CODES = "".join(COLUMNS.values())
 MEASURED = tuple(COLUMNS)[2:]
 
+Known = tuple[bool, ...]  # per column: whether it has a value
+Columns = list[list[int]]
+
 
 @dataclass(frozen=True, slots=True)
 class SlotSamples:
@@ -82,34 +85,33 @@ def _copy(slots: Sequence[SlotSamples], ids: Mapping[tuple[str, tuple[int, int]]
 
 def _encoded(slots: Sequence[SlotSamples], ids: Mapping[tuple[str, tuple[int, int]], int]) -> Iterator[bytes]:
     """Encode samples, those with the same unknown columns together."""
-    groups: defaultdict[tuple[bool, ...], list[list[int]]] = defaultdict(lambda: [[] for _ in COLUMNS])
+    groups: defaultdict[Known, Columns] = defaultdict(lambda: [[] for _ in COLUMNS])
     for slot in slots:
         slot_id = ids[slot.gpu_id, slot.placement]
         at = [copy_format.microseconds(each) for each in slot.at]
         for known, columns in _by_known(slot, [slot_id] * len(at), at):
-            for whole, column in zip(groups[known], columns, strict=True):
-                whole += column
-    for known, whole in groups.items():
-        yield copy_format.encode_rows(
-            CODES, [column if has else None for has, column in zip(known, whole, strict=True)]
-        )
+            for whole, added in zip(groups[known], columns, strict=True):
+                whole += added
+    for known, merged in groups.items():
+        given = [column if has else None for has, column in zip(known, merged, strict=True)]
+        yield copy_format.encode_rows(CODES, given)
 
 
-def _by_known(
-    slot: SlotSamples, slot_ids: list[int], at: list[int]
-) -> Iterator[tuple[tuple[bool, ...], list[list[int]]]]:
+def _by_known(slot: SlotSamples, slot_ids: list[int], at: list[int]) -> Iterator[tuple[Known, Columns]]:
     """Split a slot's samples by which of their columns are known."""
     measured = [slot.columns.get(name) for name in MEASURED]
     if all(column is None or None not in column for column in measured):
         known = (True, True, *(column is not None for column in measured))
-        yield known, [slot_ids, at, *([] if column is None else list(column) for column in measured)]  # type: ignore[arg-type]
+        yield known, [slot_ids, at, *(_values(column or ()) for column in measured)]
         return
     for each in range(len(at)):
         row = [None if column is None else column[each] for column in measured]
-        yield (
-            (True, True, *(value is not None for value in row)),
-            [[slot_ids[each]], [at[each]], *([] if value is None else [value] for value in row)],
-        )
+        known = (True, True, *(value is not None for value in row))
+        yield known, [[slot_ids[each]], [at[each]], *(_values((value,)) for value in row)]
+
+
+def _values(column: Sequence[int | None]) -> list[int]:
+    return [value for value in column if value is not None]
 
 
 def _slot_ids(wanted: set[tuple[str, tuple[int, int]]]) -> dict[tuple[str, tuple[int, int]], int]:

@@ -75,6 +75,8 @@ def _uses_by_gpu(nodes: Sequence[Node]) -> dict[str, list[_Use]]:
             gpu__node__in=nodes, released_at=None, is_relocation=False, lease__state=LeaseState.ACTIVE
         ).values_list("gpu", "lease", "lease__workload", "lease__image", "lease__active_at", "placement", "isolation")
         for gpu, lease, workload, image, since, placement, isolation in held:
+            if since is None:
+                continue
             kind = workload or ("vllm" if "vllm" in image else "batch")
             span = (placement.lower, placement.upper)
             found[gpu].append(
@@ -88,7 +90,7 @@ def _slots(gpu: Gpu, uses: Sequence[_Use], times: Sequence[datetime]) -> list[Sl
     grid = gpu.gpu_model.memory_grid or 1
     loads = {use: [_load(use, at) for at in times] for use in uses}
     activity = [
-        sum((load[at].engine_active if load[at] else 0) * _share(use, grid) for use, load in loads.items()) / 1000
+        sum((each.engine_active if (each := load[at]) else 0) * _share(use, grid) for use, load in loads.items()) / 1000
         for at in range(len(times))
     ]
     whole = [gpu_load(gpu.uuid, gpu.gpu_model_id, busy, at=at) for busy, at in zip(activity, times, strict=True)]
@@ -128,11 +130,11 @@ def _slice_samples(
         use.placement,
         times,
         {
-            "engine_active": [each and each.engine_active for each in load],
-            "sm_active": [each and each.sm_active for each in load],
-            "tensor_active": [each and each.tensor_active for each in load],
-            "dram_active": [each and each.dram_active for each in load],
-            "memory_used_mib": [each and _memory(gpu, use, each, grid) for each in load],
+            "engine_active": [each.engine_active if each else None for each in load],
+            "sm_active": [each.sm_active if each else None for each in load],
+            "tensor_active": [each.tensor_active if each else None for each in load],
+            "dram_active": [each.dram_active if each else None for each in load],
+            "memory_used_mib": [_memory(gpu, use, each, grid) if each else None for each in load],
         },
     )
 

@@ -62,7 +62,10 @@ class OperatorTokenViewSet(CrossTenantViewSet):
     @extend_schema(operation_id="ops_tokens_current", responses=OperatorTokenOut, filters=False)
     @action(detail=False, pagination_class=None, filter_backends=[])
     def current(self, request: Request) -> Response:
-        """Return the token you send: its scopes and expiry. It needs no scope; signed in by session there is none."""
+        """Return the token you send: its scopes and expiry.
+
+        It needs no scope. Signed in by session there is none.
+        """
         if not isinstance(request.auth, OperatorToken):
             raise ObjectNotFound(
                 "You are signed in by session, not by a token.",

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.states import LeaseState
-from broker.domain.telemetry.throttling import throttle_words
+from broker.domain.telemetry.throttle_reasons import throttle_words
 from broker.models import Lease
 from broker.services.telemetry import lease_metrics
 from broker.services.telemetry.lease_metrics import LeaseMetrics, MetricsPoint, MetricsScope
@@ -150,7 +150,7 @@ def build_charts(lease: Lease, metrics: LeaseMetrics, time_zone: str) -> Iterato
 
 
 def _steps(metrics: LeaseMetrics) -> list[MetricsPoint]:
-    """Return the points with an unknown one in each gap, so that the line is interrupted."""
+    """Return the points, with an unknown one in each gap."""
     found: list[MetricsPoint] = []
     step = timedelta(seconds=metrics.step_s)
     for point in metrics.points:
@@ -205,7 +205,7 @@ def find_throttling(metrics: LeaseMetrics) -> Iterator[Finding]:
 
 
 def _energy(metrics: LeaseMetrics) -> dict[str, Any]:
-    """Return the mean power and energy of the GPU in the window, and how much of the window is known."""
+    """Return mean power, energy, and how much of the window is known."""
     powers = [point.power_dw for point in metrics.points if point.power_dw is not None]
     joules = sum(powers) / 10 * metrics.step_s
     known = [point for point in metrics.points if point.engine_active is not None]

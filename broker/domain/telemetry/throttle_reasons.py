@@ -1,4 +1,4 @@
-"""Why a GPU runs below its clock: bits of NVML's clock event reasons, and whose they are.
+"""Why a GPU runs below its clock, and whose fault that is.
 
 Source: nvml.h, nvmlClocksEventReason*; DCGM states the same bits.
 """
