@@ -233,7 +233,7 @@ class OperatorAct:
 
     def _named_by_body(self, error: InvalidValue) -> InvalidValue:
         """Return the error with the body's name of its field."""
-        fields = self.body().fields if self.body else {}
+        fields: dict[str, Any] = getattr(self.body(), "fields", {}) if self.body else {}
         name = next((each for each in BODY_NAMES.get(error.field, ()) if each in fields), "")
         if error.field in fields or not name:
             return error
