@@ -128,7 +128,8 @@ class Portal:
         context = browser.new_context(base_url=self.url, **options)  # type: ignore[arg-type]
         if signed_in:
             context.add_cookies([{"name": "sessionid", "value": self.cookie, "url": self.url}])
-        context.route("**/api/v1/events/stream", lambda route: stream(route, self.url, ""))
+        for streamed in ("**/api/v1/events/stream", "**/api/v1/events/logs/*"):
+            context.route(streamed, lambda route: stream(route, self.url, ""))
         context.on("page", self._listen)
         self.complaints.clear()
         return context

@@ -30,7 +30,7 @@ class LeaseRun:
 
     @property
     def query(self) -> str:
-        return urlencode({"since": self.since_text, "until": self.until_text})
+        return urlencode({"run_since": self.since_text, "run_until": self.until_text})
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, fin
 
 FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
 TIME_LABELS = {"since": gettext_noop("From"), "until": gettext_noop("Until")}
+RUN_NAMES = {"since": "run_since", "until": "run_until"}  # in the address, where days filter the list
 MAX_VERSION_DIGITS = 18
 
 
@@ -43,7 +44,7 @@ def list_corrections(request: OperatorRequest) -> Any:
             show_kept_form(request, getattr(problem, "field", ""))
         else:
             return redirect("ops-correction", pk=made.pk)
-    asked = {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS}
+    asked = {name: request.POST.get(name, request.GET.get(RUN_NAMES.get(name, name), "")) for name in FIELDS}
     typed = {name: text.replace("\x00", "").strip()[:200] for name, text in asked.items()}
     with staff_scope():
         lists = read_lists(request, CORRECTION_LIST)
