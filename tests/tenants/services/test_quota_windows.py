@@ -82,7 +82,7 @@ def test_the_api_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> Non
 def test_operators_see_the_quota_of_the_new_month(delta: TenantWithOwner, operator: Client) -> None:
     (tenant,) = operator.get("/api/v1/ops/tenants").json()["items"]
     assert gpu_hour_quota(tenant["quotas"])["used"] == 0
-    (line,) = operator.get("/ops/tenants/").context["lines"]
+    (line,) = operator.get("/ops/tenants/").context["listing"].rows
     [hours] = [quota for quota in line["quotas"] if quota.kind == "gpu_seconds"]
     assert (hours.used_count, hours.limit_count) == (0, 10 * HOUR)
 

@@ -109,11 +109,15 @@ def test_cluster_names_are_unique(sim: Simulation, operator: Client) -> None:
 
 
 def test_without_an_encryption_key_no_credentials_are_stored(sim: Simulation, operator: Client, settings: Any) -> None:
+    person = User.objects.get(is_staff=True)
     settings.CREDENTIAL_ENCRYPTION_KEYS = ""
+    operator.force_login(person)  # sessions are encrypted as well
     assert "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in text(add(operator))
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
+    operator.force_login(person)
     add(operator)
     settings.CREDENTIAL_ENCRYPTION_KEYS = ""
+    operator.force_login(person)
     there = f"/ops/clusters/{Cluster.objects.get().pk}/credentials/"
     assert operator.post(there, {"kubeconfig": kubeconfig()}).status_code == 400
 
