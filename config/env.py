@@ -131,8 +131,8 @@ class EnvironmentSettings(BaseSettings):
     metrics_token: SecretStr | None = Field(
         default=None, description="Bearer token with which other machines may read /metrics."
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="Lowest level that is logged: DEBUG, INFO, WARNING or ERROR."
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        default="INFO", description="Lowest level that is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL."
     )
 
     provisioner: str = Field(

@@ -15,17 +15,33 @@ function refill() {
   if (!form) return;
   for (const each of form.elements) {
     const sent = values[each.name];
+    if (isTouched(each)) continue;  // somebody was faster than this script
     if (each.type === "checkbox" || each.type === "radio") each.checked = Boolean(sent?.includes(each.value));
     else if (sent && !["hidden", "file", "password", "submit"].includes(each.type)) each.value = sent[0];
     if (each.name in errors && !each.closest(".field:has(.field-error)")) markInvalid(each, errors[each.name]);
   }
   form.closest("details")?.setAttribute("open", "");
+  if (isTyping()) return;
   const focus = () => focusFirst(form) ||
     [...form.elements].find((each) => each.matches("input:not([type=hidden]), select, textarea"))?.focus();
   const drawer = form.closest("[popover]");
   if (!drawer) return focus();
   drawer.addEventListener("toggle", () => setTimeout(focus), { once: true });  // after its first button had the focus
   drawer.showPopover();
+}
+
+// Whether a control has another value than the page gave it.
+function isTouched(control) {
+  if (control.type === "checkbox" || control.type === "radio") return control.checked !== control.defaultChecked;
+  if (!control.options) return "defaultValue" in control && control.value !== control.defaultValue;
+  const given = [...control.options].findIndex((each) => each.defaultSelected);
+  return control.selectedIndex !== Math.max(given, 0) && control.options.length > 0;
+}
+
+// Whether somebody already types: then the focus stays.
+function isTyping() {
+  const active = document.activeElement;
+  return Boolean(active?.matches("input, select, textarea") && isTouched(active));
 }
 
 function markInvalid(control, words) {
@@ -48,7 +64,8 @@ function focusFirst(within) {
 }
 
 refill();
-if (!document.activeElement?.matches("[aria-invalid=true]")) focusFirst(document.getElementById("main") ?? document);
+if (!isTyping() && !document.activeElement?.matches("[aria-invalid=true]"))
+  focusFirst(document.getElementById("main") ?? document);
 
 for (const kind of ["input", "change"]) {
   document.addEventListener(kind, (event) => {

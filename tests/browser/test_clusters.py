@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 from django.test import Client, override_settings
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from broker.models import Cluster, ClusterExamination, Gpu, LayoutPolicy, Node, Orphan
 from broker.provisioners.kubernetes.doctor.findings import CheckOutcome, ClusterFinding
@@ -197,6 +197,22 @@ def _fill_access_form(page: Page) -> None:
     page.get_by_label("Allowed namespaces").fill("edge, ssh")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Health check of")
+
+
+def test_what_is_typed_before_the_script_of_forms_runs_stays(operator_portal: Portal, chromium: Browser) -> None:
+    cluster = Cluster.objects.get(name="east-1")
+    with opened(operator_portal, chromium) as page:
+        page.goto(f"/ops/clusters/{cluster.pk}/access/")
+        page.get_by_label("Domain").fill("leases.example.org")
+        waiting: list[Route] = []
+        page.route("**/forms.js", lambda route: waiting.append(route))
+        page.get_by_role("button", name="Save").click(no_wait_after=True)
+        expect(page.get_by_text("need each other")).to_be_visible()
+        page.get_by_label("Ingress").fill("ingress/public")
+        waiting[0].continue_()
+        page.wait_for_load_state("load")
+        expect(page.get_by_label("Ingress")).to_have_value("ingress/public")
+        expect(page.get_by_label("Ingress")).to_be_focused()
 
 
 def test_a_frozen_cluster_is_accepted_in_its_current_state_with_a_reason(
