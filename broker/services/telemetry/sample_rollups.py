@@ -17,52 +17,57 @@ from broker.models import GpuSlot, SampleBatch
 from ports.postgres.sql_statements import load_sql
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-BATCHES = 5_000  # in one transaction
+BATCHES = 500  # of one node in one transaction
+# One process rolls a node up at a time: an hour is computed from minutes, which another might not have committed yet.
+LOCK_SQL = "SELECT pg_try_advisory_xact_lock(7, hashtext(%s))"
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Minutes of one node to compute again, within one hour."""
+    """Minutes of a node to compute again, within one hour."""
 
-    node_id: str
     since: datetime
     until: datetime
 
 
 def roll_up_samples(*, now: datetime) -> int:
-    """Compute minutes and hours from new batches; return how many batches."""
+    """Compute minutes and hours from new batches; return how many batches.
+
+    A minute that is not over waits for the next run, and so does a node that another process rolls up.
+    """
+    open_minute = now.replace(second=0, microsecond=0)
+    due = SampleBatch.objects.filter(rolled_up=False, last_at__lt=open_minute)
     done = 0
-    while found := _roll_up_some(now.replace(second=0, microsecond=0)):
-        done += found
+    for node_id in due.order_by("node").values_list("node", flat=True).distinct():
+        while found := _roll_up_node(node_id, open_minute):
+            done += found
     return done
 
 
-def _roll_up_some(open_minute: datetime) -> int:
+def _roll_up_node(node_id: str, open_minute: datetime) -> int:
     with transaction.atomic():
-        batches = list(
-            SampleBatch.objects.select_for_update(skip_locked=True)
-            .filter(rolled_up=False, last_at__lt=open_minute)
-            .order_by("last_at")[:BATCHES]
-        )
-        ranges = list(_ranges(batches))
-        slots: dict[str, list[int]] = {}
-        for node_id in {each.node_id for each in ranges}:
-            slots[node_id] = list(GpuSlot.objects.filter(gpu__node=node_id).values_list("id", flat=True))
-        for each in ranges:
-            values = {"slots": slots[each.node_id], "since": each.since, "until": each.until}
-            _run("telemetry/roll_up_minutes", values | {"provider_reasons": PROVIDER_REASONS})
-        for node_id, hour in sorted({(each.node_id, _hour(each.since)) for each in ranges}):
-            _run("telemetry/roll_up_hours", {"slots": slots[node_id], "since": hour, "until": hour + HOUR})
+        with connection.cursor() as cursor:
+            cursor.execute(LOCK_SQL, [node_id])
+            if cursor.fetchone() != (True,):
+                return 0
+        due = SampleBatch.objects.filter(node=node_id, rolled_up=False, last_at__lt=open_minute)
+        batches = list(due.order_by("last_at")[:BATCHES])
+        slots = list(GpuSlot.objects.filter(gpu__node=node_id).values_list("id", flat=True))
+        for each in _ranges(batches):
+            values = {"slots": slots, "since": each.since, "until": each.until, "provider_reasons": PROVIDER_REASONS}
+            _run("telemetry/roll_up_minutes", values)
+            hour = _hour(each.since)
+            _run("telemetry/roll_up_hours", {"slots": slots, "since": hour, "until": hour + HOUR})
         SampleBatch.objects.filter(pk__in=[each.pk for each in batches]).update(rolled_up=True)
     return len(batches)
 
 
 def _ranges(batches: list[SampleBatch]) -> Iterator[_Range]:
-    """Return what batches touched, one range per node and hour."""
-    parts = sorted((batch.node_id, _hour(at), at) for batch in batches for at in _minutes(batch))
-    for (node_id, _), minutes in groupby(parts, key=lambda each: each[:2]):
-        times = [each[2] for each in minutes]
-        yield _Range(node_id, times[0], times[-1] + MINUTE)
+    """Return what batches touched, one range per hour."""
+    touched = sorted(at for batch in batches for at in _minutes(batch))
+    for _, minutes in groupby(touched, key=_hour):
+        times = list(minutes)
+        yield _Range(times[0], times[-1] + MINUTE)
 
 
 def _minutes(batch: SampleBatch) -> Iterator[datetime]:

@@ -4,7 +4,9 @@ from django.db import connection
 
 from broker.models import Cluster
 
-LEADER_LOCK_KEY = 2  # first of the two keys of our advisory locks; 1: quotas and budgets, 3: grants, 4: top-ups
+LEADER_LOCK_KEY = (
+    2  # first of the two keys of our advisory locks; 1: quotas and budgets, 3: grants, 4: top-ups, 7: roll-up of a node
+)
 
 
 def try_become_leader(cluster: Cluster) -> bool:
