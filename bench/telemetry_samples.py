@@ -1,6 +1,6 @@
 """Storing samples against a raw COPY into the same table, their roll-up, size, and a chart of a day.
 
-Usage: `python -m bench.telemetry_samples [slots] [hours]`. The raw COPY is of the same rows, encoded beforehand.
+Usage: `python -m bench.telemetry_samples [slots]`. The raw COPY is of as many rows in as many parts, encoded beforehand.
 """
 
 import os
@@ -97,19 +97,23 @@ def measure_storage(figures: Figures, nodes: list[list[tuple[str, tuple[int, int
 
 
 def _time_raw_copy(start: datetime, count: int) -> float:
-    """Time the COPY of rows that are encoded beforehand, in the same order and with the same unknown values."""
-    slots, each = count // 60, [copy_format.microseconds(at) for at in times_from(start, 60)]
-    columns: list[list[int] | None] = [[slot for slot in range(1, slots + 1) for _ in each], each * slots]
+    """Time as many COPY statements of rows that are encoded beforehand, each committed as a batch is."""
+    each = [copy_format.microseconds(at) for at in times_from(start, 60)]
     measured = {"engine_active", "sm_active", "tensor_active", "dram_active", "memory_used_mib"}
-    columns += [[500] * count if name in measured else None for name in list(COLUMNS)[2:]]
-    rows = copy_format.encode_rows(CODES, columns)
+    parts = []
+    for first in range(1, count // 60 + 1, PER_NODE):
+        slots = range(first, first + PER_NODE)
+        columns: list[list[int] | None] = [[slot for slot in slots for _ in each], each * PER_NODE]
+        columns += [[500] * len(each) * PER_NODE if name in measured else None for name in list(COLUMNS)[2:]]
+        parts.append(copy_format.HEADER + copy_format.encode_rows(CODES, columns) + copy_format.TRAILER)
 
     def copy() -> None:
-        with (
-            connection.cursor() as cursor,
-            cursor.cursor.copy(f"COPY broker_gpusample ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)") as pipe,
-        ):
-            pipe.write(copy_format.HEADER + rows + copy_format.TRAILER)
+        for part in parts:
+            with (
+                connection.cursor() as cursor,
+                cursor.cursor.copy(f"COPY broker_gpusample ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)") as pipe,
+            ):
+                pipe.write(part)
 
     return seconds(copy)
 
@@ -144,7 +148,8 @@ def measure_roll_up(figures: Figures, stored: int, goal_s: float) -> None:
     figures.report_max("bytes_a_sample_after_roll_up", float(size) / stored, unit="B", at_most=BYTES_A_SAMPLE)
 
 
-def main(slots: int = SLOTS, hours: int = HOURS) -> None:
+def main(slots: int = SLOTS) -> None:
+    hours = HOURS if slots == SLOTS else 2
     figures, nodes = Figures("telemetry_samples"), create_nodes(slots)
     measure_storage(figures, nodes)
     with connection.cursor() as cursor:
@@ -156,4 +161,4 @@ def main(slots: int = SLOTS, hours: int = HOURS) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(given) for given in sys.argv[1:3]))
+    main(*(int(given) for given in sys.argv[1:2]))

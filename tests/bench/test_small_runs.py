@@ -32,6 +32,7 @@ SIZES = {
     "placement_durable": "small",
     "placement_shared": "2",
     "telemetry": "small",
+    "telemetry_samples": "112",
 }
 # Run small by a test of its own, which checks more.
 ELSEWHERE = {"face_operators", "face_streams", "house_api", "launch", "launch_month_end"}

@@ -12,8 +12,9 @@ DAYS_AHEAD = 2
 def create_partitions(days: set[date]) -> None:
     """Create the partitions of these days where they are missing."""
     with connection.cursor() as cursor:
-        cursor.executemany(
-            "SELECT create_telemetry_partition(%s, %s)", [(kind, day) for kind in KINDS for day in sorted(days)]
+        cursor.execute(
+            "SELECT create_telemetry_partition(kind, day) FROM unnest(%s::text[]) kind, unnest(%s::date[]) day",
+            [list(KINDS), sorted(days)],
         )
 
 

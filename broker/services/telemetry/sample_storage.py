@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import cast
 
 from django.db import connection, transaction
 
@@ -19,6 +20,7 @@ COLUMNS = {
 }  # fmt: skip
 CODES = "".join(COLUMNS.values())
 MEASURED = tuple(COLUMNS)[2:]
+ROWS_AT_ONCE = 500  # so that PostgreSQL stores some while the next are encoded
 
 Known = tuple[bool, ...]  # per column: whether it has a value
 Columns = list[list[int]]
@@ -86,15 +88,24 @@ def _copy(slots: Sequence[SlotSamples], ids: Mapping[tuple[str, tuple[int, int]]
 def _encoded(slots: Sequence[SlotSamples], ids: Mapping[tuple[str, tuple[int, int]], int]) -> Iterator[bytes]:
     """Encode samples, those with the same unknown columns together."""
     groups: defaultdict[Known, Columns] = defaultdict(lambda: [[] for _ in COLUMNS])
+    encoded: dict[int, list[int]] = {}  # the slots of a node usually share their times
     for slot in slots:
         slot_id = ids[slot.gpu_id, slot.placement]
-        at = [copy_format.microseconds(each) for each in slot.at]
+        at = encoded.get(id(slot.at))
+        if at is None:
+            at = encoded[id(slot.at)] = [copy_format.microseconds(each) for each in slot.at]
         for known, columns in _by_known(slot, [slot_id] * len(at), at):
-            for whole, added in zip(groups[known], columns, strict=True):
+            group = groups[known]
+            for whole, added in zip(group, columns, strict=True):
                 whole += added
-    for known, merged in groups.items():
-        given = [column if has else None for has, column in zip(known, merged, strict=True)]
-        yield copy_format.encode_rows(CODES, given)
+            if len(group[0]) >= ROWS_AT_ONCE:
+                yield _encode(known, groups.pop(known))
+    for known, group in groups.items():
+        yield _encode(known, group)
+
+
+def _encode(known: Known, group: Columns) -> bytes:
+    return copy_format.encode_rows(CODES, [each if has else None for has, each in zip(known, group, strict=True)])
 
 
 def _by_known(slot: SlotSamples, slot_ids: list[int], at: list[int]) -> Iterator[tuple[Known, Columns]]:
@@ -102,16 +113,12 @@ def _by_known(slot: SlotSamples, slot_ids: list[int], at: list[int]) -> Iterator
     measured = [slot.columns.get(name) for name in MEASURED]
     if all(column is None or None not in column for column in measured):
         known = (True, True, *(column is not None for column in measured))
-        yield known, [slot_ids, at, *(_values(column or ()) for column in measured)]
+        yield known, [slot_ids, at, *([] if column is None else cast("list[int]", column) for column in measured)]
         return
     for each in range(len(at)):
         row = [None if column is None else column[each] for column in measured]
         known = (True, True, *(value is not None for value in row))
-        yield known, [[slot_ids[each]], [at[each]], *(_values((value,)) for value in row)]
-
-
-def _values(column: Sequence[int | None]) -> list[int]:
-    return [value for value in column if value is not None]
+        yield known, [[slot_ids[each]], [at[each]], *([] if value is None else [value] for value in row)]
 
 
 def _slot_ids(wanted: set[tuple[str, tuple[int, int]]]) -> dict[tuple[str, tuple[int, int]], int]:
