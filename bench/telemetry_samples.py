@@ -1,6 +1,7 @@
 """Storing samples against a raw COPY into the same table, their roll-up, size, and a chart of a day.
 
-Usage: `python -m bench.telemetry_samples [slots]`. The raw COPY is of as many rows in as many parts, encoded beforehand.
+Usage: `python -m bench.telemetry_samples [slots]`. The raw COPY is of as many rows in as many
+parts, encoded beforehand.
 """
 
 import os
