@@ -39,7 +39,8 @@ def stream_server() -> Iterator[tuple[Process, int]]:
     port = free_ports()
     command = [sys.executable, "-m", "uvicorn", "config.asgi:application", "--no-access-log", "--port", str(port)]
     log = Path(f"/tmp/gpubroker-idle-streams-{os.getpid()}.log")
-    process = Process(ProcessSpec("events", command, dict(os.environ)), log)
+    environment = os.environ | {"GPUBROKER_EVENT_STREAMS_PER_TENANT": str(2 * CONNECTIONS)}  # all are of one tenant
+    process = Process(ProcessSpec("events", command, environment), log)
     process.start()
     try:
         end = time.monotonic() + PATIENCE_S

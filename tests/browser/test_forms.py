@@ -83,12 +83,14 @@ def walk_forms(portal: Portal, chromium: Browser, pages: Mapping[str, str]) -> t
     return len(seen), wrong
 
 
+@pytest.mark.deep  # it walks all pages
 def test_every_form_of_tenants_keeps_its_values_and_focuses_the_first_error(portal: Portal, chromium: Browser) -> None:
     count, wrong = walk_forms(portal, chromium, portal.pages)  # some 20 pages are sent, a second each
     assert wrong == []
     assert count >= 18
 
 
+@pytest.mark.deep  # it walks all pages
 def test_every_form_of_operators_keeps_its_values_and_focuses_the_first_error(
     operations: Portal, chromium: Browser
 ) -> None:
@@ -97,6 +99,7 @@ def test_every_form_of_operators_keeps_its_values_and_focuses_the_first_error(
     assert count >= 28
 
 
+@pytest.mark.deep  # it walks all pages
 @pytest.mark.parametrize("whose", ["tenant", "operator"])
 def test_no_button_is_disabled_without_a_reason_and_dangerous_ones_ask(
     portal: Portal, operations: Portal, chromium: Browser, whose: str
