@@ -11,6 +11,7 @@ WITH relations AS (
   SELECT p.*, format('%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) AS call
     FROM pg_proc p
    WHERE p.pronamespace = 'public'::regnamespace
+     AND p.prokind <> 'a'  -- an aggregate has no definition to print
      AND NOT EXISTS (SELECT FROM pg_depend d
                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
 ), rights AS (
