@@ -1,4 +1,4 @@
-"""Storing samples against a raw COPY into the same table, their roll-up, size, and a chart of a day.
+"""Benchmark of storing samples against a raw COPY, their roll-up, and their size.
 
 Usage: `python -m bench.telemetry_samples [slots]`. The raw COPY is of as many rows in as many
 parts, encoded beforehand.
@@ -98,7 +98,7 @@ def measure_storage(figures: Figures, nodes: list[list[tuple[str, tuple[int, int
 
 
 def _time_raw_copy(start: datetime, count: int) -> float:
-    """Time as many COPY statements of rows that are encoded beforehand, each committed as a batch is."""
+    """Time raw COPY statements of as many rows, encoded beforehand."""
     each = [copy_format.microseconds(at) for at in times_from(start, 60)]
     measured = {"engine_active", "sm_active", "tensor_active", "dram_active", "memory_used_mib"}
     parts = []

@@ -71,7 +71,7 @@ class NvmlReader:
             yield GpuReading(uuid, at, instance, memory_used_mib=memory, **self._activity(device, uuid, instance))
 
     def _activity(self, device: Any, uuid: str, instance: int | None = None) -> dict[str, int | None]:
-        """Return what GPM measured since the last reading; nothing at the first, and where there is no GPM."""
+        """Return what GPM measured since the last reading; empty without one."""
         sample = _known(lambda: _gpm_sample(device, instance))
         before = self._before.pop((uuid, instance), None)
         if sample is None:
